@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine asks of a store, and what a store answers. Engine and stores
+// share these types and nothing else. Semantics are those of src/store/store.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "src/base/names.h"
+
+namespace holdfast {
+
+enum class Mode { kExclusive = 1, kShared = 2, kPermit = 3 };
+
+// Names one hold and who claims it. A store changes a hold only where owner,
+// hold_id, session and epoch are all those of its record.
+struct HoldRef {
+  KeyName name;
+  std::string owner;
+  std::string hold_id;
+  std::string session;  // empty: a bare lease
+  uint32_t epoch = 1;
+};
+
+// ---- Requests -------------------------------------------------------------
+
+// One attempt to take a key, or to take it once more.
+//  * Free key: a new ownership with a new token, and a hold with `hold_id`.
+//  * Held by `owner`: the hold with the same `session` (whatever its id) gets
+//    count + 1 and at least this lease, or a new hold joins; the token stays.
+//  * Held by somebody else, or kept back by a min_hold: Busy; nothing changes.
+//  * `op_id` is among the ops that the owner's hold of this session remembers:
+//    nothing changes, Granted{replayed}.
+struct AcquireOp {
+  HoldRef hold;  // hold.hold_id: the id of a new hold
+  Mode mode = Mode::kExclusive;
+  uint32_t limit = 0;
+  bool refuse_reentry = false;  // held by owner: ReentryRefused, nothing changes
+  bool only_reentry = false;    // free: Busy without holders, nothing changes
+  bool will_wait = false;       // on Busy: leave a mark, so that a release wakes subscribers
+  absl::Duration lease;
+  absl::Duration max_hold = absl::InfiniteDuration();  // of a new hold
+  absl::Duration min_hold;                             // of a new hold
+  std::string note;
+  std::string op_id;
+};
+
+// How much of a hold a ReleaseOp gives back.
+enum class ReleaseKind {
+  kOne,   // one count
+  kAll,   // the whole hold: its session ended, or it is lost and acknowledged
+  kUndo,  // one count, if the hold remembers `op_id` (an acquire whose answer was lost), else
+          // nothing
+};
+
+// Gives back (part of) a hold. The key is free when its owner's count is 0,
+// unless a min_hold keeps it back. A hold that is not there is HoldGone.
+// kOne with an `op_id` that the hold remembers: nothing changes, Released again.
+struct ReleaseOp {
+  HoldRef hold;
+  ReleaseKind kind = ReleaseKind::kOne;
+  std::string op_id;
+};
+
+// Moves a hold's deadline to now + lease, but never back and never past its max_hold.
+struct RenewOp {
+  HoldRef hold;
+  absl::Duration lease;
+};
+
+struct InspectOp {
+  KeyName name;
+};
+
+// One bounded step of a listing. `cursor` is empty at first, then what the last answer said.
+struct ListOp {
+  std::string ns;
+  std::string prefix;
+  std::string cursor;
+};
+
+// From the answer (Subscribed) on, a release of the key is announced as
+// StoreEvent::kWake; what happened before may have been missed, so ask again then.
+struct SubscribeOp {
+  KeyName name;
+};
+
+// Has no answer.
+struct UnsubscribeOp {
+  KeyName name;
+};
+
+struct StoreRequest {
+  // Chosen by the engine, never 0; its answer carries the same.
+  uint64_t id = 0;
+  std::variant<AcquireOp, ReleaseOp, RenewOp, InspectOp, ListOp, SubscribeOp, UnsubscribeOp> op;
+};
+
+// ---- Answers --------------------------------------------------------------
+
+struct HolderState {
+  std::string owner;
+  std::string hold_id;
+  std::string session;
+  Mode mode = Mode::kExclusive;
+  uint32_t count = 0;  // of this hold
+  std::string note;
+  absl::Duration held_for;    // infinite: unknown (foreign)
+  absl::Duration expires_in;  // infinite: never (foreign without expiry)
+  bool foreign = false;       // taken by a program that uses the hash layout directly
+};
+
+struct Granted {
+  std::string hold_id;  // of the hold that now stands for the session; not the request's where it
+                        // re-entered
+  int64_t token = 0;
+  uint32_t owner_count = 0;  // over all of the owner's holds
+  uint32_t hold_count = 0;   // of this hold
+  // From the store's executing the request: what remains of the hold. lease_remaining already minds
+  // max_hold.
+  absl::Duration lease_remaining;
+  absl::Duration max_hold_remaining = absl::InfiniteDuration();
+  bool replayed = false;
+};
+
+struct Busy {
+  std::vector<HolderState> holders;  // at most kMaxHoldersInAnswer
+  // The key cannot become free by expiry before that; infinite: only by a release.
+  absl::Duration free_in = absl::InfiniteDuration();
+};
+
+struct ReentryRefused {};
+
+struct Released {
+  uint32_t owner_count = 0;  // what the owner still holds, over all its holds
+  uint32_t hold_count = 0;   // what is left of this hold
+  bool freed = false;        // the key can be granted now
+  absl::Duration kept_for;   // the key is nobody's, but kept back that long (min_hold)
+};
+
+// The hold is not in the store (expired, released, flushed, never there).
+struct HoldGone {
+  bool held_by_other = false;  // somebody holds the key, under another hold
+  uint32_t owner_count = 0;    // what the owner holds of the key through other holds
+};
+
+struct Renewed {
+  absl::Duration lease_remaining;  // minds max_hold
+  absl::Duration max_hold_remaining = absl::InfiniteDuration();
+};
+
+struct KeyReport {
+  KeyName name;
+  Mode mode = Mode::kExclusive;
+  int64_t token = 0;                 // 0: free
+  std::vector<HolderState> holders;  // empty: free, or kept back
+  absl::Duration kept_for;           // > 0: released, but kept back by a min_hold
+  bool free() const { return holders.empty() && kept_for <= absl::ZeroDuration(); }
+};
+
+struct ListPage {
+  std::vector<KeyReport> keys;
+  std::string next_cursor;  // empty: the listing is complete
+};
+
+struct Subscribed {};
+
+// The store grants nothing for so long, because holds that it no longer knows
+// may still be valid. Renew and release work meanwhile.
+struct InGrace {
+  absl::Duration remaining;
+};
+
+enum class StoreFailureKind {
+  kUnreachable,  // no connection, or it broke; ask again after StoreEvent::kUp
+  kWrongType,    // something that is no lock is stored there; untouched
+  kOutOfMemory,
+  kOther,  // `message` has the store's words
+};
+
+struct StoreFailure {
+  StoreFailureKind kind = StoreFailureKind::kOther;
+  // Whether the request may have been carried out, or may still be.
+  bool maybe_applied = false;
+  std::string message;
+};
+
+struct StoreReply {
+  uint64_t id = 0;
+  std::variant<Granted, Busy, ReentryRefused, Released, HoldGone, Renewed, KeyReport, ListPage,
+               Subscribed, InGrace, StoreFailure>
+      result;
+};
+
+// ---- Events ---------------------------------------------------------------
+
+struct StoreEvent {
+  enum class Kind {
+    kUp,     // requests can be answered (again)
+    kDown,   // every request in flight has been answered kUnreachable; subscriptions are gone
+    kWake,   // `name` was released, or became free otherwise
+    kGrace,  // a grace period began, or its end is known better: `remaining`; 0: it is over
+  };
+  Kind kind = Kind::kUp;
+  KeyName name;
+  absl::Duration remaining;
+  std::string detail;  // for the log
+};
+
+}  // namespace holdfast
