@@ -42,7 +42,9 @@ struct AcquireOp {
   uint32_t limit = 0;
   bool refuse_reentry = false;  // held by owner: ReentryRefused, nothing changes
   bool only_reentry = false;    // free: Busy without holders, nothing changes
+  bool replay_only = false;     // `op_id` not remembered: HoldGone, nothing changes
   bool will_wait = false;       // on Busy: leave a mark, so that a release wakes subscribers
+  bool others_wait = false;     // on Granted of a new ownership: leave that mark as well
   absl::Duration lease;
   absl::Duration max_hold = absl::InfiniteDuration();  // of a new hold
   absl::Duration min_hold;                             // of a new hold
@@ -54,8 +56,9 @@ struct AcquireOp {
 enum class ReleaseKind {
   kOne,   // one count
   kAll,   // the whole hold: its session ended, or it is lost and acknowledged
-  kUndo,  // one count, if the hold remembers `op_id` (an acquire whose answer was lost), else
-          // nothing
+  kUndo,  // an acquire whose answer was lost or came too late, as if it had never been: one count if
+          // the hold remembers `op_id`, which it then forgets, so that the command can be run again;
+          // else nothing. A min_hold does not keep the key back.
 };
 
 // Gives back (part of) a hold. The key is free when its owner's count is 0,

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes into the engine (commands) and what comes out for clients (events).
+//
+// Every command says where its answer goes: a channel (a session's stream, or
+// one unary call; numbers are the server's choice, never reused) and a
+// request id within it. Each command is answered exactly once, with its answer
+// or a Status (src/base/status.h), except where said otherwise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "src/base/clock.h"
+#include "src/base/names.h"
+#include "src/base/store_types.h"
+
+namespace holdfast::engine {
+
+struct ReplyTo {
+  uint64_t channel = 0;
+  uint64_t request_id = 0;
+};
+
+// What each command carries.
+struct CommandHead {
+  ReplyTo reply_to;
+  // Who asks, as authenticated by the server; policy comes later.
+  std::string principal;
+  // When the daemon received the request: `waited` and `wait` count from here.
+  BootTime received;
+};
+
+// ---- Commands -------------------------------------------------------------
+
+// An unset optional means the default; fields not named here mean what they
+// mean in proto/holdfast/v1.
+struct OpenSession {
+  CommandHead head;  // answered by SessionOpened or a Status; request_id is 0
+  std::string client_name;
+  std::string peer;  // for people
+  std::optional<absl::Duration> ttl;
+  std::optional<absl::Duration> lease;
+  absl::Duration reconnect_grace;
+  bool resume = false;  // asks for a resume, which this engine does not have yet
+};
+
+enum class Reentry { kAllow, kRefuse };
+enum class Ordering { kDefault, kFifo, kBarging };
+
+struct Acquire {
+  CommandHead head;
+  KeyName name;
+  std::string owner;
+  std::string session_id;
+  Mode mode = Mode::kExclusive;
+  uint32_t limit = 0;
+  Reentry reentry = Reentry::kAllow;
+  std::optional<absl::Duration> lease;
+  absl::Duration wait;
+  std::optional<absl::Duration> max_hold;  // explicit 0: no limit
+  absl::Duration min_hold;
+  absl::Duration feed;
+  Ordering ordering = Ordering::kDefault;
+  std::string note;
+  std::string traceparent;
+  std::string command_id;
+};
+
+struct Renew {
+  CommandHead head;
+  KeyName name;
+  std::string owner;
+  std::string hold_id;
+  std::optional<absl::Duration> lease;
+  std::string command_id;
+};
+
+struct Release {
+  CommandHead head;
+  KeyName name;
+  std::string owner;
+  std::string hold_id;
+  std::string command_id;
+};
+
+struct Feed {
+  CommandHead head;  // channel: the session's stream
+  std::string hold_id;
+};
+
+// Takes an acquire of the same channel back. Not answered itself; the acquire
+// is answered CANCELLED unless it was answered before.
+struct Cancel {
+  ReplyTo target;
+};
+
+struct LostAck {
+  CommandHead head;  // channel: the session's stream
+  std::string hold_id;
+};
+
+// Answered by Pong.
+struct Ping {
+  CommandHead head;  // channel: the session's stream
+};
+
+struct Inspect {
+  CommandHead head;
+  KeyName name;
+};
+
+// One page. Answered by ListAnswer; go on with its cursor until that is empty.
+struct List {
+  CommandHead head;
+  std::string ns;
+  std::string prefix;
+  std::string cursor;
+};
+
+// How a session's stream, or a unary call, ended.
+enum class StreamEnd {
+  kByClient,    // the client ended or cancelled it, or its connection was closed by its side
+  kFellSilent,  // the connection broke without a word: the client may still live
+};
+
+// The channel is gone: nothing more is sent to it. A session frees what it
+// holds at once (kByClient) or after its ttl; pending acquires are undone.
+struct ChannelClosed {
+  uint64_t channel = 0;
+  StreamEnd how = StreamEnd::kByClient;
+};
+
+// The client of this stream does not read: end its session, and the stream with SLOW_READER.
+struct SlowReader {
+  uint64_t channel = 0;
+};
+
+// Begins the shutdown: no new sessions or acquires; at `limit` from now what
+// is still held is lost (DRAINED). DrainDone follows. A second one only shortens the limit.
+struct Drain {
+  BootTime received;
+  absl::Duration limit;
+};
+
+using Command = std::variant<OpenSession, Acquire, Renew, Release, Feed, Cancel, LostAck, Ping,
+                             Inspect, List, ChannelClosed, SlowReader, Drain>;
+
+// ---- Events ---------------------------------------------------------------
+
+struct SessionOpened {
+  std::string session_id;
+  absl::Duration ttl;
+  absl::Duration lease;
+};
+
+struct Grant {
+  KeyName name;
+  std::string owner;
+  std::string hold_id;
+  Mode mode = Mode::kExclusive;
+  int64_t token = 0;
+  uint32_t hold_count = 0;  // over all of the owner's holds
+  absl::Duration lease;
+  absl::Duration waited;
+  std::optional<absl::Duration> max_hold_remaining;
+  std::string session_id;
+};
+
+enum class NotAcquiredReason { kBusy = 1, kWaitExpired = 2, kDeadlock = 3 };
+
+struct NotAcquired {
+  NotAcquiredReason reason = NotAcquiredReason::kBusy;
+  std::vector<HolderState> holders;
+  uint32_t queue_length = 0;
+};
+
+struct RenewAnswer {
+  absl::Duration lease;
+  absl::Duration waited;
+  std::optional<absl::Duration> max_hold_remaining;
+};
+
+struct ReleaseAnswer {
+  uint32_t remaining_count = 0;
+};
+
+struct FeedAnswer {};
+struct LostAckAnswer {};
+
+struct InspectAnswer {
+  KeyReport report;
+  uint32_t queue_length = 0;
+};
+
+struct ListAnswer {
+  std::vector<InspectAnswer> keys;
+  std::string next_cursor;
+};
+
+// Answers the command `request_id` of the event's channel.
+struct Reply {
+  uint64_t request_id = 0;
+  std::variant<Grant, NotAcquired, RenewAnswer, ReleaseAnswer, FeedAnswer, LostAckAnswer,
+               InspectAnswer, ListAnswer, absl::Status>
+      result;
+};
+
+struct Pong {
+  uint64_t request_id = 0;
+  std::optional<absl::Duration> valid_for;
+};
+
+// Numbers are those of LossReason in proto/holdfast/v1/types.proto.
+enum class LossReason {
+  kLeaseExpired = 1,
+  kMaxHold = 2,
+  kForced = 3,
+  kStoreLostIt = 4,
+  kTakenOver = 5,
+  kFeedMissed = 6,
+  kSessionClosed = 7,
+  kDrained = 8,
+};
+
+struct Lost {
+  KeyName name;
+  std::string owner;
+  std::string hold_id;
+  int64_t token = 0;
+  LossReason reason = LossReason::kLeaseExpired;
+};
+
+struct Contended {
+  KeyName name;
+  std::string hold_id;
+};
+
+struct Draining {
+  absl::Duration limit;
+};
+
+// End this stream, after everything that was sent to it before, with this status.
+struct EndStream {
+  absl::Status status;
+};
+
+// Nothing is held and nothing is owed to the store any more, or the time for
+// it is over: the daemon may exit. Channel 0.
+struct DrainDone {
+  uint32_t left_to_lease = 0;  // holds that nobody acknowledged as lost
+};
+
+struct Event {
+  uint64_t channel = 0;
+  std::variant<SessionOpened, Reply, Pong, Lost, Contended, Draining, EndStream, DrainDone> body;
+};
+
+}  // namespace holdfast::engine
