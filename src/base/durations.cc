@@ -17,7 +17,7 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::strin
   return duration;
 }
 
-std::string FormatDuration(absl::Duration duration) {
+std::string DurationText(absl::Duration duration) {
   if (duration == absl::InfiniteDuration()) return "never";
   return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
 }

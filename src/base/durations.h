@@ -17,6 +17,6 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::strin
 
 // "250ms", "5s", "1m30s": what ParseDuration reads, to the millisecond ("0" for zero; "never" for
 // infinite).
-std::string FormatDuration(absl::Duration duration);
+std::string DurationText(absl::Duration duration);
 
 }  // namespace holdfast

@@ -56,9 +56,9 @@ struct AcquireOp {
 enum class ReleaseKind {
   kOne,   // one count
   kAll,   // the whole hold: its session ended, or it is lost and acknowledged
-  kUndo,  // an acquire whose answer was lost or came too late, as if it had never been: one count if
-          // the hold remembers `op_id`, which it then forgets, so that the command can be run again;
-          // else nothing. A min_hold does not keep the key back.
+  kUndo,  // an acquire whose answer was lost or came too late, as if it had never been: one count
+          // if the hold remembers `op_id`, which it then forgets, so that the command can be run
+          // again; else nothing. A min_hold does not keep the key back.
 };
 
 // Gives back (part of) a hold. The key is free when its owner's count is 0,

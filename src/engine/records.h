@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine remembers: sessions, holds, waiters, and one line per key
+// that something is going on with. Plain records; core.h says who changes them.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/time.h"
+#include "src/base/clock.h"
+#include "src/base/store_types.h"
+#include "src/engine/commands.h"
+
+namespace holdfast::engine {
+
+// Numbers records within one engine; never reused, 0 is none.
+using LocalId = uint64_t;
+
+// The life of one client's stream.
+struct Session {
+  LocalId id = 0;
+  std::string session_id;
+  uint64_t channel = 0;  // 0: its stream broke, its ttl is being waited for
+  std::string principal;
+  std::string client_name;
+  std::string peer;
+  absl::Duration ttl;  // zero: the stream alone stands for it
+  absl::Duration lease;
+  BootTime opened;
+  BootTime last_ping;
+  absl::flat_hash_set<LocalId> holds;
+  absl::flat_hash_set<LocalId> waiters;
+
+  BootTime ends() const {
+    return ttl == absl::ZeroDuration() ? BootTime::Infinite() : last_ping + ttl;
+  }
+};
+
+// A session's part in a grant. Bare leases have none: they live in the store only.
+struct Hold {
+  LocalId id = 0;
+  LocalId session = 0;
+  HoldRef ref;
+  Mode mode = Mode::kExclusive;
+  int64_t token = 0;
+  uint32_t count = 0;      // of this hold
+  uint32_t releasing = 0;  // how many of them a release under way gives back
+  std::string note;
+  absl::Duration lease;
+  BootTime granted;
+  BootTime lease_end;                        // by the store's word, at the earliest
+  BootTime hard_end = BootTime::Infinite();  // max hold
+  BootTime next_renew;
+  BootTime feed_end = BootTime::Infinite();
+  absl::Duration feed;
+  BootTime renew_sent;
+  bool renewing = false;
+  bool lost = false;  // told; it is given back on lost_ack, or forgotten at lease_end
+  bool contended = false;
+  BootTime timer_at = BootTime::Infinite();  // the earliest timer that is queued for it
+  std::vector<std::string> commands;         // keys of the command log that live as long as it does
+
+  bool being_released() const { return releasing >= count; }
+  // The store has cut its lease to max hold: renewals cannot move it any more.
+  bool at_max_hold() const { return lease_end + absl::Milliseconds(2) >= hard_end; }
+};
+
+struct Line;
+
+// An acquire that is not answered yet.
+struct Waiter {
+  LocalId id = 0;
+  Acquire command;
+  std::vector<ReplyTo> replies;  // the caller, and retries of the same command
+  std::string log_key;           // empty: no command_id
+  LocalId session = 0;
+  Line* line = nullptr;
+  std::list<LocalId>::iterator place;  // in line->waiters, where in_line
+  bool in_line = false;
+  bool owner_is_new = false;  // made by the daemon for this request: it cannot hold yet
+  bool replay_only = false;   // a retry of a command that was answered before
+  bool known_forgotten = false;
+  bool saw_grace = false;
+  BootTime deadline;
+  absl::Duration lease;
+  absl::Duration max_hold;
+  std::string op_id;
+
+  bool waits() const { return command.wait > absl::ZeroDuration(); }
+};
+
+// One step of a key at the store. A key's steps go one after the other.
+struct LineOp {
+  enum class Kind {
+    kTry,       // the head of the line tries to take the key
+    kProbe,     // one further behind may already be its owner
+    kReplay,    // the answer of a command that was run before
+    kRelease,   // one count of a hold, for a caller
+    kGiveBack,  // a whole hold, for nobody
+    kUndo,      // an acquire that nobody wants any more
+  };
+  Kind kind = Kind::kTry;
+  HoldRef ref;
+  std::string op_id;
+  LocalId waiter = 0;  // kTry, kProbe, kReplay; 0: it gave up meanwhile
+  LocalId hold = 0;    // kRelease: this engine's record, 0: a bare lease
+  std::vector<ReplyTo>
+      replies;  // kRelease; empty: its caller was told UNAVAILABLE, it is done all the same
+  std::string log_key;
+  uint64_t request = 0;                     // in flight as this store request
+  BootTime sent;                            // the latest attempt
+  bool maybe_applied = false;               // an earlier attempt may have been carried out
+  BootTime drop_at = BootTime::Infinite();  // the store has forgotten the hold by then
+
+  bool takes() const { return kind == Kind::kTry || kind == Kind::kProbe || kind == Kind::kReplay; }
+};
+
+// A key that this engine has holds, waiters or unfinished steps of.
+struct Line {
+  LocalId id = 0;
+  KeyName name;
+  std::vector<LocalId> holds;
+  std::list<LocalId> waiters;             // in order of arrival
+  std::list<LineOp> ops;                  // only the front one may be in flight
+  std::vector<HolderState> last_holders;  // as the store last said
+  bool try_again = false;                 // woken while a try was in flight
+  bool subscribed = false;
+  bool blocked = false;  // the store could not be reached: wait for kUp or the retry
+  BootTime retry_at = BootTime::Infinite();
+  BootTime timer_at = BootTime::Infinite();
+
+  bool idle() const { return holds.empty() && waiters.empty() && ops.empty(); }
+};
+
+}  // namespace holdfast::engine
