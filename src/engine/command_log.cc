@@ -34,7 +34,11 @@ void CommandLog::Begin(const std::string& key, uint64_t digest, UnderWay under_w
   entries_[key] = Entry{digest, under_way, false};
 }
 
-void CommandLog::Abandon(const std::string& key) { entries_.erase(key); }
+void CommandLog::Abandon(const std::string& key) {
+  const auto it = entries_.find(key);
+  if (it != entries_.end() && std::holds_alternative<UnderWay>(it->second.state))
+    entries_.erase(it);
+}
 
 void CommandLog::Finish(const std::string& key, LoggedAnswer answer, bool pinned, BootTime now) {
   const auto it = entries_.find(key);

@@ -57,7 +57,7 @@ class CommandLog {
 
   Found Find(const std::string& key, uint64_t digest, BootTime now);
   void Begin(const std::string& key, uint64_t digest, UnderWay under_way);
-  // It had no effect: it may be run again.
+  // It had no effect: it may be run again. Nothing happens to one that is answered.
   void Abandon(const std::string& key);
   // It had an effect. `pinned`: kept until Unpin, because its hold lives.
   void Finish(const std::string& key, LoggedAnswer answer, bool pinned, BootTime now);

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "src/base/durations.h"
+#include "src/base/limits.h"
+#include "src/base/status.h"
+#include "src/engine/core.h"
+#include "src/engine/validate.h"
+
+namespace holdfast::engine {
+
+void EngineCore::Handle(Acquire command) {
+  const ReplyTo reply_to = command.head.reply_to;
+  // On a stream the session is the stream's.
+  Session* session = SessionOfChannel(reply_to.channel);
+  if (session != nullptr) {
+    if (!command.session_id.empty() && command.session_id != session->session_id) {
+      return Answer1(reply_to, Fail(Reason::kInvalidField, "session_id",
+                                    "session_id must be empty or the stream's own session"));
+    }
+    command.session_id = session->session_id;
+  }
+  if (absl::Status valid = Validate(command, options_); !valid.ok()) {
+    return Answer1(reply_to, valid);
+  }
+  if (session == nullptr && !command.session_id.empty()) {
+    session = FindSession(command.session_id);
+    if (session == nullptr) {
+      return Answer1(reply_to, Fail(Reason::kSessionNotFound, "session_id",
+                                    "no such session on this daemon: open one, or ask the daemon "
+                                    "that opened it"));
+    }
+  }
+
+  auto waiter = std::make_unique<Waiter>();
+  waiter->replies = {reply_to};
+  waiter->session = session == nullptr ? 0 : session->id;
+  if (!command.command_id.empty()) {
+    const std::string key = CommandLog::Key(command.session_id, command.name, command.command_id);
+    if (AnsweredBefore(command, key, waiter)) return;
+    waiter->log_key = key;
+  }
+  if (draining_ && !waiter->replay_only) {
+    return Answer1(reply_to, Fail(Reason::kDraining, "",
+                                  "the daemon is shutting down and grants nothing any more"));
+  }
+
+  waiter->owner_is_new = command.owner.empty();
+  if (waiter->owner_is_new) command.owner = ids_->NewId();
+  waiter->lease = command.lease.value_or(
+      session != nullptr ? session->lease : std::min(options_.default_lease, options_.max_lease));
+  waiter->max_hold = command.max_hold.value_or(options_.default_max_hold);
+  if (waiter->max_hold == absl::ZeroDuration()) waiter->max_hold = absl::InfiniteDuration();
+  waiter->deadline = command.head.received + command.wait;
+  waiter->op_id = command.command_id.empty() ? EngineOpId() : absl::StrCat("c", command.command_id);
+  waiter->command = std::move(command);
+  StartWaiter(std::move(waiter));
+}
+
+void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
+  Waiter& waiter = *owned;
+  const ReplyTo reply_to = waiter.replies[0];
+  Line& line = LineOf(waiter.command.name);
+  absl::Status refused = absl::OkStatus();
+  if (!store_up_ && !waiter.waits()) {
+    refused = StoreUnreachable();
+  } else if (Hold* hold = HoldOf(waiter.session, line, waiter.command.owner);
+             hold != nullptr && hold->lost) {
+    refused = Fail(Reason::kLeaseExpired, "owner",
+                   "the owner's hold of this key was lost; acknowledge that (lost_ack) and stop "
+                   "working under it before taking the key again");
+  } else if (waiters_.size() >= limits::kMaxWaiters ||
+             line.waiters.size() >= limits::kMaxWaitersPerKey) {
+    refused = Fail(Reason::kLimitReached, "waiters", "as many wait as this daemon allows");
+  }
+  if (!refused.ok()) {
+    if (!waiter.log_key.empty() && !waiter.replay_only) log_.Abandon(waiter.log_key);
+    Answer1(reply_to, refused);
+    return MayBeIdle(line);
+  }
+
+  waiter.id = ++last_id_;
+  waiter.line = &line;
+  if (!waiter.log_key.empty() && !waiter.replay_only) {
+    log_.Begin(waiter.log_key, DigestOf(waiter.command), UnderWay{.waiter = waiter.id});
+  }
+  waiter_of_[{reply_to.channel, reply_to.request_id}] = waiter.id;
+  channel_waiters_[reply_to.channel].insert(waiter.id);
+  if (Session* session = SessionById(waiter.session)) session->waiters.insert(waiter.id);
+  if (waiter.waits()) timers_.Add(Timer{waiter.deadline, TimerKind::kWaiter, waiter.id});
+  waiters_[waiter.id] = std::move(owned);
+
+  if (waiter.replay_only) {
+    line.ops.push_back(TakeOp(waiter, LineOp::Kind::kReplay));
+  } else if (line.waiters.empty()) {
+    waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
+    waiter.in_line = true;
+    PushTry(line);
+  } else {
+    waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
+    waiter.in_line = true;
+    // Somebody is in front. Only the key's owner may pass; a new owner cannot be that.
+    if (!waiter.owner_is_new) {
+      line.ops.push_back(TakeOp(waiter, LineOp::Kind::kProbe));
+    } else if (!waiter.waits()) {
+      AnswerWaiter(waiter, Refusal(waiter, NotAcquiredReason::kBusy));
+    }
+  }
+  Pump(line);
+}
+
+LineOp EngineCore::TakeOp(const Waiter& waiter, LineOp::Kind kind) {
+  LineOp op;
+  op.kind = kind;
+  op.ref = HoldRef{waiter.command.name, waiter.command.owner, ids_->NewId(),
+                   waiter.command.session_id, 1};
+  op.op_id = waiter.op_id;
+  op.waiter = waiter.id;
+  return op;
+}
+
+Waiter* EngineCore::WaiterById(LocalId id) {
+  const auto it = waiters_.find(id);
+  return it == waiters_.end() ? nullptr : it->second.get();
+}
+
+void EngineCore::AnswerWaiter(Waiter& waiter, Answer answer) {
+  AnswerAll(waiter.replies, answer);
+  RemoveWaiter(waiter);
+}
+
+void EngineCore::RemoveWaiter(Waiter& waiter, bool wake_next) {
+  Line& line = *waiter.line;
+  const LocalId id = waiter.id;
+  const bool was_head = waiter.in_line && line.waiters.front() == id;
+  for (const ReplyTo& to : waiter.replies) {
+    waiter_of_.erase({to.channel, to.request_id});
+    const auto of_channel = channel_waiters_.find(to.channel);
+    if (of_channel == channel_waiters_.end()) continue;
+    of_channel->second.erase(id);
+    if (of_channel->second.empty()) channel_waiters_.erase(of_channel);
+  }
+  if (Session* session = SessionById(waiter.session)) session->waiters.erase(id);
+  // Where it had been granted, OnGranted has put the answer into the log by now.
+  if (!waiter.log_key.empty() && !waiter.replay_only) log_.Abandon(waiter.log_key);
+  if (waiter.in_line) line.waiters.erase(waiter.place);
+  waiters_.erase(id);
+  for (auto op = line.ops.begin(); op != line.ops.end();) {
+    const auto here = op++;
+    if (here->waiter == id) AbandonOp(line, here);
+  }
+  // Whoever stands in front now may never have tried.
+  if (wake_next && was_head && line.holds.empty()) Wake(line);
+  MayBeIdle(line);
+  Pump(line);
+}
+
+void EngineCore::Handle(Cancel command) {
+  const auto it = waiter_of_.find({command.target.channel, command.target.request_id});
+  if (it == waiter_of_.end()) return;
+  Waiter& waiter = *WaiterById(it->second);
+  const absl::Status cancelled = Fail(Reason::kCancelled, "", "the caller cancelled the command");
+  if (waiter.replies.size() == 1) return AnswerWaiter(waiter, cancelled);
+  // A retry of the same command still waits for it.
+  Answer1(command.target, cancelled);
+  std::erase_if(waiter.replies, [&](const ReplyTo& to) {
+    return to.channel == command.target.channel && to.request_id == command.target.request_id;
+  });
+  waiter_of_.erase(it);
+}
+
+void EngineCore::OnWaiterTimer(LocalId id) {
+  Waiter* waiter = WaiterById(id);
+  if (waiter == nullptr) return;
+  if (!store_up_ || waiter->line->blocked) {
+    AnswerWaiter(*waiter, StoreUnreachable());
+  } else if (waiter->saw_grace && grace_until_ > now_) {
+    AnswerWaiter(*waiter, GraceStatus());
+  } else {
+    AnswerWaiter(*waiter, Refusal(*waiter, NotAcquiredReason::kWaitExpired));
+  }
+}
+
+absl::Status EngineCore::StoreUnreachable() {
+  return Fail(Reason::kStoreUnreachable, "",
+              "the store cannot be reached; whatever this command may have done there is undone");
+}
+
+absl::Status EngineCore::StatusOf(const StoreFailure& failure) {
+  switch (failure.kind) {
+    case StoreFailureKind::kUnreachable:
+      return StoreUnreachable();
+    case StoreFailureKind::kWrongType:
+      return Fail(Reason::kWrongType, "key",
+                  "the store holds something that is no lock under this key; it was not touched");
+    case StoreFailureKind::kOutOfMemory:
+      return Fail(Reason::kStoreOutOfMemory, "", "the store is out of memory; free some and retry");
+    case StoreFailureKind::kOther:
+      break;
+  }
+  return Fail(Reason::kStoreError, "", absl::StrCat("the store answered: ", failure.message));
+}
+
+absl::Status EngineCore::GraceStatus() const {
+  const absl::Duration remaining = std::max(grace_until_ - now_, absl::ZeroDuration());
+  return FailRetryable(
+      Reason::kGracePeriod,
+      absl::StrCat("the store is in its grace period for another ",
+                   DurationText(absl::Ceil(remaining, absl::Seconds(1))),
+                   ": it is new, was restarted or lost data, and grants nothing until every lock "
+                   "of its earlier life is over"),
+      remaining);
+}
+
+NotAcquired EngineCore::Refusal(const Waiter& waiter, NotAcquiredReason reason) {
+  const Line& line = *waiter.line;
+  const size_t others = line.waiters.size() - (waiter.in_line ? 1 : 0);
+  return NotAcquired{reason, HoldersOf(line), static_cast<uint32_t>(others)};
+}
+
+std::vector<HolderState> EngineCore::HoldersOf(const Line& line) const {
+  if (line.holds.empty()) return line.last_holders;
+  std::vector<HolderState> holders;
+  for (const LocalId id : line.holds) {
+    if (holders.size() == limits::kMaxHoldersInAnswer) break;
+    const Hold& hold = *holds_.at(id);
+    holders.push_back(HolderState{hold.ref.owner, hold.ref.hold_id, hold.ref.session, hold.mode,
+                                  hold.count, hold.note, now_ - hold.granted,
+                                  std::max(hold.lease_end - now_, absl::ZeroDuration()), false});
+  }
+  return holders;
+}
+
+Hold* EngineCore::HoldOf(LocalId session, const Line& line, absl::string_view owner) {
+  if (session == 0) return nullptr;
+  for (const LocalId id : line.holds) {
+    Hold& hold = *HoldById(id);
+    if (hold.session == session && hold.ref.owner == owner) return &hold;
+  }
+  return nullptr;
+}
+
+}  // namespace holdfast::engine

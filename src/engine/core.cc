@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/engine/core.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace holdfast::engine {
+
+EngineCore::EngineCore(EngineOptions options, IdSource* ids)
+    : options_(options), ids_(ids), life_(ids->NewId().substr(0, 10)) {}
+
+void EngineCore::Send(uint64_t channel, decltype(Event::body) body) {
+  out_.events.push_back(Event{channel, std::move(body)});
+}
+
+void EngineCore::Answer1(ReplyTo to, Answer answer) {
+  Send(to.channel, Reply{to.request_id, std::move(answer)});
+}
+
+void EngineCore::AnswerAll(const std::vector<ReplyTo>& to, const Answer& answer) {
+  for (const ReplyTo& one : to) Answer1(one, answer);
+}
+
+uint64_t EngineCore::Submit(decltype(StoreRequest::op) op, Pending pending) {
+  const uint64_t id = ++last_request_;
+  pending.sent = now_;
+  pending_.emplace(id, std::move(pending));
+  out_.requests.push_back(StoreRequest{id, std::move(op)});
+  return id;
+}
+
+std::string EngineCore::EngineOpId() { return absl::StrCat("e", life_, ".", ++last_op_); }
+
+void EngineCore::OnReply(StoreReply reply) {
+  auto found = pending_.extract(reply.id);
+  if (found.empty()) return;  // answered twice: the first counted
+  Pending pending = std::move(found.mapped());
+  switch (pending.kind) {
+    case Pending::Kind::kLine:
+      if (Line* line = LineById(pending.line)) OnLineReply(*line, reply);
+      break;
+    case Pending::Kind::kSubscribe:
+      if (Line* line = LineById(pending.line)) {
+        if (std::holds_alternative<StoreFailure>(reply.result)) {
+          line->subscribed = false;
+        } else {
+          Wake(*line);  // what was released before is not announced
+        }
+        Pump(*line);
+      }
+      break;
+    case Pending::Kind::kWatchdog:
+      OnWatchdogReply(pending.hold, pending.sent, reply);
+      break;
+    case Pending::Kind::kClientRenew:
+      OnClientRenewReply(std::move(pending), reply);
+      break;
+    case Pending::Kind::kInspect:
+      OnInspectReply(pending, reply);
+      break;
+    case Pending::Kind::kList:
+      OnListReply(pending, reply);
+      break;
+  }
+  CheckDrained();
+}
+
+void EngineCore::OnStoreEvent(const StoreEvent& event) {
+  switch (event.kind) {
+    case StoreEvent::Kind::kUp:
+      OnStoreUp();
+      break;
+    case StoreEvent::Kind::kDown:
+      OnStoreDown();
+      break;
+    case StoreEvent::Kind::kWake: {
+      const auto it = line_ids_.find(event.name);
+      if (it == line_ids_.end()) break;
+      Line& line = *LineById(it->second);
+      // While a hold of ours stands the news is of an earlier release.
+      if (line.holds.empty()) Wake(line);
+      Pump(line);
+      break;
+    }
+    case StoreEvent::Kind::kGrace:
+      grace_until_ = now_ + event.remaining;
+      if (event.remaining <= absl::ZeroDuration()) WakeAll();
+      break;
+  }
+  CheckDrained();
+}
+
+void EngineCore::Advance() {
+  while (const std::optional<Timer> timer = timers_.TakeDue(now_)) {
+    switch (timer->kind) {
+      case TimerKind::kSession:
+        OnSessionTimer(timer->id);
+        break;
+      case TimerKind::kHold:
+        OnHoldTimer(timer->id);
+        break;
+      case TimerKind::kWaiter:
+        OnWaiterTimer(timer->id);
+        break;
+      case TimerKind::kLine:
+        OnLineTimer(timer->id);
+        break;
+      case TimerKind::kDrain:
+        OnDrainTimer();
+        break;
+    }
+  }
+  CheckDrained();
+}
+
+}  // namespace holdfast::engine

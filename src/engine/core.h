@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of the engine. One class, because sessions, holds and lines change
+// together; its parts are a file each:
+//   sessions.cc   streams: open, ping, end
+//   acquire.cc    from a request to a place in line, and out of it again
+//   line.cc       a key's steps at the store, one after the other; waking
+//   grants.cc     what the store answered to an attempt to take a key
+//   release.cc    release, renew by hand, feed, lost_ack
+//   watchdog.cc   renewals, the end of leases, max hold, missed feeds, loss
+//   retries.cc    commands that come again
+//   status.cc     inspect, list, drain, bookkeeping checks
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "src/engine/command_log.h"
+#include "src/engine/engine.h"
+#include "src/engine/records.h"
+#include "src/engine/timers.h"
+
+namespace holdfast::engine {
+
+class EngineCore {
+ public:
+  EngineCore(EngineOptions options, IdSource* ids);
+
+  // Each is one input. `now_` is set by Engine before.
+  void Handle(OpenSession command);
+  void Handle(Acquire command);
+  void Handle(Renew command);
+  void Handle(Release command);
+  void Handle(Feed command);
+  void Handle(Cancel command);
+  void Handle(LostAck command);
+  void Handle(Ping command);
+  void Handle(Inspect command);
+  void Handle(List command);
+  void Handle(ChannelClosed command);
+  void Handle(SlowReader command);
+  void Handle(Drain command);
+  void OnReply(StoreReply reply);
+  void OnStoreEvent(const StoreEvent& event);
+  void Advance();
+
+  void set_now(BootTime now) { now_ = now; }
+  // After each input: forgets lines that nothing needs any more. So no line
+  // vanishes under the feet of the code that works on it.
+  void FinishInput();
+  BootTime NextDeadline() const { return timers_.Next(); }
+  Output TakeOutput() { return std::exchange(out_, Output()); }
+  EngineStatus status() const;
+  std::optional<std::string> FindInconsistency() const;
+
+ private:
+  // What a store request in flight is for.
+  struct Pending {
+    enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe };
+    Kind kind = Kind::kLine;
+    LocalId line = 0;              // kLine, kSubscribe
+    LocalId hold = 0;              // kWatchdog, kClientRenew
+    std::vector<ReplyTo> replies;  // kClientRenew, kInspect, kList
+    std::string log_key;           // kClientRenew
+    BootTime received;
+    BootTime sent;
+  };
+  using Answer = decltype(Reply::result);
+
+  // ---- out: answers and requests (core.cc)
+  void Send(uint64_t channel, decltype(Event::body) body);
+  void Answer1(ReplyTo to, Answer answer);
+  void AnswerAll(const std::vector<ReplyTo>& to, const Answer& answer);
+  uint64_t Submit(decltype(StoreRequest::op) op, Pending pending);
+
+  // ---- sessions.cc
+  Session* FindSession(absl::string_view session_id);
+  Session* SessionOfChannel(uint64_t channel);
+  Session* SessionById(LocalId id);
+  void ArmSession(Session& session);
+  void OnSessionTimer(LocalId id);
+  // Gives back everything and forgets the session. With a status the stream
+  // (where there is one) is told of each loss and then ended.
+  void EndSession(Session& session, const absl::Status& status);
+
+  // ---- acquire.cc
+  void StartWaiter(std::unique_ptr<Waiter> waiter);
+  Waiter* WaiterById(LocalId id);
+  LineOp TakeOp(const Waiter& waiter, LineOp::Kind kind);
+  // Takes a waiter out of its line and out of the books, after its answer. A
+  // step in flight for it is undone when its answer comes.
+  void RemoveWaiter(Waiter& waiter, bool wake_next = true);
+  void AnswerWaiter(Waiter& waiter, Answer answer);
+  void OnWaiterTimer(LocalId id);
+  static absl::Status StoreUnreachable();
+  static absl::Status StatusOf(const StoreFailure& failure);
+  absl::Status GraceStatus() const;
+  NotAcquired Refusal(const Waiter& waiter, NotAcquiredReason reason);
+  std::vector<HolderState> HoldersOf(const Line& line) const;
+  Hold* HoldOf(LocalId session, const Line& line, absl::string_view owner);
+
+  // ---- line.cc
+  Line& LineOf(const KeyName& name);
+  Line* LineById(LocalId id);
+  void Pump(Line& line);
+  void SendOp(Line& line, LineOp& op);
+  // Somebody may take the key now: let the head try.
+  void Wake(Line& line);
+  void WakeAll();
+  void PushTry(Line& line);
+  LineOp* QueuedTry(Line& line);
+  void RetryAt(Line& line, BootTime at);
+  void OnLineTimer(LocalId id);
+  void Watch(Line& line);
+  // Unsubscribes and forgets the line at the end of this input, where nothing needs it.
+  void MayBeIdle(Line& line) { maybe_idle_.push_back(line.id); }
+  void OnLineReply(Line& line, StoreReply& reply);
+  void OnUnreachable(Line& line, const StoreFailure& failure);
+  void FailTriesThatDoNotWait(Line& line);
+  // The caller of this step gives up: take the step back, or undo it when it is known.
+  void AbandonOp(Line& line, std::list<LineOp>::iterator op);
+  void OnStoreUp();
+  void OnStoreDown();
+
+  // ---- grants.cc
+  void OnTakeReply(Line& line, LineOp op, StoreReply& reply);
+  void OnGranted(Line& line, const LineOp& op, const Granted& granted);
+  void OnBusy(Line& line, const LineOp& op, Busy& busy);
+  void OnInGrace(Line& line, const LineOp& op, absl::Duration remaining);
+  void OnTakeFailure(Line& line, const LineOp& op, const StoreFailure& failure);
+  Hold& RecordGrant(Line& line, const Waiter& waiter, const LineOp& op, const Granted& granted);
+  void PushUndo(Line& line, const LineOp& op);
+  void TellContended(Line& line);
+
+  // ---- release.cc
+  Hold* FindHold(absl::string_view hold_id);
+  Hold* HoldById(LocalId id);
+  void OnReleaseReply(Line& line, LineOp op, StoreReply& reply);
+  void OnGiveBackReply(Line& line, const LineOp& op, const StoreReply& reply);
+  void OnClientRenewReply(Pending pending, StoreReply& reply);
+  void FinishRelease(LineOp& op, Answer answer, bool had_effect);
+  // The hold is over for this engine; its line may go with it.
+  void DropHold(Hold& hold);
+  // Drops the hold and has the store give it back.
+  void GiveBack(Hold& hold);
+
+  // ---- watchdog.cc
+  void ArmHold(Hold& hold);
+  void OnHoldTimer(LocalId id);
+  void Renew1(Hold& hold);
+  static BootTime NextRenewal(const Hold& hold, BootTime from);
+  void OnWatchdogReply(LocalId hold, BootTime sent, StoreReply& reply);
+  // Tells the holder. `gone`: the store does not have it any more; else it is
+  // kept from renewal until lost_ack or the end of its lease.
+  void Lose(Hold& hold, LossReason reason, bool gone);
+  BootTime ValidityEnd(const Hold& hold) const;
+
+  // ---- retries.cc
+  // Whether the command was answered, or joined to its first copy, here.
+  bool AnsweredBefore(Acquire& command, const std::string& key, std::unique_ptr<Waiter>& waiter);
+  bool AnsweredBefore(const Release& command, const std::string& key);
+  bool AnsweredBefore(const Renew& command, const std::string& key);
+  Answer CopyOf(const LoggedAnswer& logged, BootTime received);
+  std::string EngineOpId();
+  static uint64_t DigestOf(const Acquire& command);
+
+  // ---- status.cc
+  void OnInspectReply(const Pending& pending, StoreReply& reply);
+  void OnListReply(const Pending& pending, StoreReply& reply);
+  InspectAnswer AnswerFor(KeyReport report) const;
+  void OnDrainTimer();
+  void CheckDrained();
+
+  EngineOptions options_;
+  IdSource* ids_;
+  std::string life_;  // in the op ids that this engine makes
+  BootTime now_;
+  Output out_;
+  TimerQueue timers_;
+  CommandLog log_;
+
+  LocalId last_id_ = 0;
+  uint64_t last_request_ = 0;
+  uint64_t last_op_ = 0;
+
+  absl::flat_hash_map<LocalId, std::unique_ptr<Session>> sessions_;
+  absl::flat_hash_map<std::string, LocalId> session_ids_;
+  absl::flat_hash_map<uint64_t, LocalId> session_channels_;
+
+  absl::flat_hash_map<LocalId, std::unique_ptr<Hold>> holds_;
+  absl::flat_hash_map<std::string, LocalId> hold_ids_;
+
+  absl::flat_hash_map<LocalId, std::unique_ptr<Waiter>> waiters_;
+  // Channel and request id, of every caller of every waiter.
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, LocalId> waiter_of_;
+  absl::flat_hash_map<uint64_t, absl::flat_hash_set<LocalId>> channel_waiters_;
+
+  absl::flat_hash_map<LocalId, std::unique_ptr<Line>> lines_;
+  absl::flat_hash_map<KeyName, LocalId> line_ids_;
+  std::vector<LocalId> maybe_idle_;
+
+  absl::flat_hash_map<uint64_t, Pending> pending_;
+
+  bool store_up_ = false;
+  BootTime grace_until_;
+  bool draining_ = false;
+  bool drain_over_ = false;  // the limit has passed: what is left was told
+  bool drain_done_ = false;
+  BootTime drain_at_ = BootTime::Infinite();
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "src/base/limits.h"
+#include "src/base/status.h"
+#include "src/engine/core.h"
+
+namespace holdfast::engine {
+namespace {
+
+// How many commands a hold keeps from being forgotten while it lives.
+constexpr size_t kPinnedCommands = 64;
+
+// A retry a little after the moment when the key should be free.
+constexpr absl::Duration kAfterExpiry = absl::Milliseconds(2);
+
+}  // namespace
+
+void EngineCore::OnTakeReply(Line& line, LineOp op, StoreReply& reply) {
+  if (const auto* granted = std::get_if<Granted>(&reply.result))
+    return OnGranted(line, op, *granted);
+  if (auto* busy = std::get_if<Busy>(&reply.result)) return OnBusy(line, op, *busy);
+  if (const auto* grace = std::get_if<InGrace>(&reply.result)) {
+    return OnInGrace(line, op, grace->remaining);
+  }
+  if (const auto* failure = std::get_if<StoreFailure>(&reply.result)) {
+    return OnTakeFailure(line, op, *failure);
+  }
+  Waiter* waiter = WaiterById(op.waiter);
+  if (waiter == nullptr) return;
+  if (std::holds_alternative<ReentryRefused>(reply.result)) {
+    AnswerWaiter(*waiter, Fail(Reason::kReentryRefused, "owner",
+                               "the owner holds the key already, and reentry is REFUSE"));
+  } else if (std::holds_alternative<HoldGone>(reply.result)) {
+    AnswerWaiter(*waiter, waiter->known_forgotten
+                              ? Fail(Reason::kCommandForgotten, "command_id",
+                                     "this command was run before and its answer is forgotten; it "
+                                     "was not run again")
+                              : Fail(Reason::kLeaseExpired, "command_id",
+                                     "this command was run before, and the hold it got is over"));
+  } else {
+    AnswerWaiter(*waiter,
+                 Fail(Reason::kStoreError, "", "the store gave an answer of another kind"));
+  }
+}
+
+void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted) {
+  Waiter* waiter = WaiterById(op.waiter);
+  if (waiter == nullptr) {
+    if (op.kind != LineOp::Kind::kReplay) PushUndo(line, op);
+    return;
+  }
+  const BootTime lease_end = op.sent + granted.lease_remaining;
+  const Hold* lost = HoldOf(waiter->session, line, op.ref.owner);
+  if (lost != nullptr && !lost->lost) lost = nullptr;
+  const bool too_late = lease_end - SafetyMargin(waiter->lease) <= now_;
+  if ((too_late || lost != nullptr) && op.kind != LineOp::Kind::kReplay) {
+    PushUndo(line, op);
+    if (lost != nullptr) {
+      AnswerWaiter(*waiter, Fail(Reason::kLeaseExpired, "owner",
+                                 "the owner's hold of this key was lost meanwhile"));
+    } else if (!waiter->waits() || waiter->deadline <= now_) {
+      AnswerWaiter(*waiter, StoreUnreachable());
+    } else {
+      Wake(line);
+    }
+    return;
+  }
+
+  Grant grant{op.ref.name,
+              op.ref.owner,
+              granted.hold_id,
+              waiter->command.mode,
+              granted.token,
+              granted.owner_count,
+              granted.lease_remaining,
+              op.sent - waiter->command.head.received,
+              std::nullopt,
+              waiter->command.session_id};
+  LoggedAnswer logged{grant, lease_end};
+  if (granted.max_hold_remaining != absl::InfiniteDuration()) {
+    grant.max_hold_remaining = granted.max_hold_remaining;
+    logged.hard_end = op.sent + granted.max_hold_remaining;
+  }
+  Hold* hold = nullptr;
+  if (waiter->session != 0) {
+    hold = &RecordGrant(line, *waiter, op, granted);
+    logged.hold = hold->id;
+  }
+  if (!waiter->log_key.empty() && !waiter->replay_only) {
+    const bool pinned = hold != nullptr && hold->commands.size() < kPinnedCommands;
+    if (pinned) hold->commands.push_back(waiter->log_key);
+    logged.answer = grant;
+    log_.Finish(waiter->log_key, std::move(logged), pinned, now_);
+  }
+  line.try_again = false;
+  line.last_holders.clear();
+  AnswerAll(waiter->replies, std::move(grant));
+  RemoveWaiter(*waiter, /*wake_next=*/false);
+  if (line.waiters.empty()) return;
+  RetryAt(line, now_ + std::min(granted.lease_remaining + kAfterExpiry, limits::kWakeRetry));
+  Watch(line);
+  TellContended(line);
+}
+
+Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op,
+                              const Granted& granted) {
+  Hold* hold = FindHold(granted.hold_id);
+  if (hold == nullptr) {
+    auto owned = std::make_unique<Hold>();
+    hold = owned.get();
+    hold->id = ++last_id_;
+    hold->session = waiter.session;
+    hold->ref = op.ref;
+    hold->ref.hold_id = granted.hold_id;
+    hold->mode = waiter.command.mode;
+    hold->note = waiter.command.note;
+    hold->lease = waiter.lease;
+    hold->granted = op.sent;
+    hold_ids_[granted.hold_id] = hold->id;
+    SessionById(waiter.session)->holds.insert(hold->id);
+    line.holds.push_back(hold->id);
+    holds_[hold->id] = std::move(owned);
+  }
+  hold->token = granted.token;
+  hold->count = granted.hold_count;
+  hold->lease = std::max(hold->lease, waiter.lease);
+  hold->lease_end = std::max(hold->lease_end, op.sent + granted.lease_remaining);
+  hold->hard_end = op.sent + granted.max_hold_remaining;
+  if (waiter.command.feed > absl::ZeroDuration() && hold->feed == absl::ZeroDuration()) {
+    hold->feed = waiter.command.feed;
+    hold->feed_end = now_ + hold->feed;
+  }
+  if (!hold->renewing) hold->next_renew = NextRenewal(*hold, op.sent);
+  ArmHold(*hold);
+  return *hold;
+}
+
+void EngineCore::OnBusy(Line& line, const LineOp& op, Busy& busy) {
+  const bool by_head = op.kind == LineOp::Kind::kTry;
+  if (by_head || !busy.holders.empty()) line.last_holders = std::move(busy.holders);
+  Waiter* waiter = WaiterById(op.waiter);
+  if (waiter != nullptr) waiter->saw_grace = false;
+  if (waiter != nullptr && !waiter->waits()) {
+    AnswerWaiter(*waiter, Refusal(*waiter, NotAcquiredReason::kBusy));
+  }
+  if (line.waiters.empty()) return;
+  TellContended(line);
+  if (!by_head) return;
+  RetryAt(line, now_ + std::min(busy.free_in + kAfterExpiry, limits::kWakeRetry));
+  Watch(line);
+  if (std::exchange(line.try_again, false)) Wake(line);
+}
+
+void EngineCore::OnInGrace(Line& line, const LineOp& op, absl::Duration remaining) {
+  grace_until_ = now_ + remaining;
+  if (Waiter* waiter = WaiterById(op.waiter)) {
+    waiter->saw_grace = true;
+    if (!waiter->waits()) AnswerWaiter(*waiter, GraceStatus());
+  }
+  if (!line.waiters.empty()) RetryAt(line, now_ + remaining + kAfterExpiry);
+}
+
+void EngineCore::OnTakeFailure(Line& line, const LineOp& op, const StoreFailure& failure) {
+  if ((op.maybe_applied || failure.maybe_applied) && op.kind != LineOp::Kind::kReplay) {
+    PushUndo(line, op);
+  }
+  if (Waiter* waiter = WaiterById(op.waiter)) AnswerWaiter(*waiter, StatusOf(failure));
+}
+
+void EngineCore::PushUndo(Line& line, const LineOp& op) {
+  LineOp undo;
+  undo.kind = LineOp::Kind::kUndo;
+  undo.ref = op.ref;
+  undo.op_id = op.op_id;
+  undo.drop_at = now_ + 2 * options_.max_lease;
+  line.ops.push_front(std::move(undo));
+}
+
+void EngineCore::TellContended(Line& line) {
+  for (const LocalId id : line.holds) {
+    Hold& hold = *HoldById(id);
+    const Session* session = SessionById(hold.session);
+    if (hold.contended || session == nullptr || session->channel == 0) continue;
+    hold.contended = true;
+    Send(session->channel, Contended{hold.ref.name, hold.ref.hold_id});
+  }
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/base/limits.h"
+#include "src/base/status.h"
+#include "src/engine/core.h"
+
+namespace holdfast::engine {
+namespace {
+
+// How long a line waits for kUp before it asks a store that did not answer again.
+constexpr absl::Duration kBlockedRetry = absl::Milliseconds(200);
+
+}  // namespace
+
+Line& EngineCore::LineOf(const KeyName& name) {
+  const auto [it, is_new] = line_ids_.try_emplace(name, 0);
+  if (is_new) {
+    it->second = ++last_id_;
+    auto line = std::make_unique<Line>();
+    line->id = it->second;
+    line->name = name;
+    lines_[line->id] = std::move(line);
+  }
+  return *lines_.at(it->second);
+}
+
+Line* EngineCore::LineById(LocalId id) {
+  const auto it = lines_.find(id);
+  return it == lines_.end() ? nullptr : it->second.get();
+}
+
+void EngineCore::FinishInput() {
+  for (const LocalId id : std::exchange(maybe_idle_, {})) {
+    Line* line = LineById(id);
+    if (line == nullptr) continue;
+    if (line->subscribed && line->waiters.empty()) {
+      line->subscribed = false;
+      out_.requests.push_back(StoreRequest{++last_request_, UnsubscribeOp{line->name}});
+    }
+    if (!line->idle()) continue;
+    line_ids_.erase(line->name);
+    lines_.erase(id);
+  }
+}
+
+void EngineCore::Pump(Line& line) {
+  if (!store_up_ || line.blocked) return;
+  while (!line.ops.empty() && line.ops.front().drop_at <= now_) line.ops.pop_front();
+  if (line.ops.empty()) return MayBeIdle(line);
+  if (line.ops.front().request == 0) SendOp(line, line.ops.front());
+}
+
+void EngineCore::SendOp(Line& line, LineOp& op) {
+  Pending pending;
+  pending.kind = Pending::Kind::kLine;
+  pending.line = line.id;
+  op.sent = now_;
+  if (!op.takes()) {
+    const ReleaseKind kind = op.kind == LineOp::Kind::kRelease    ? ReleaseKind::kOne
+                             : op.kind == LineOp::Kind::kGiveBack ? ReleaseKind::kAll
+                                                                  : ReleaseKind::kUndo;
+    op.request = Submit(ReleaseOp{op.ref, kind, op.op_id}, std::move(pending));
+    return;
+  }
+  const Waiter& waiter = *WaiterById(op.waiter);
+  AcquireOp take;
+  take.hold = op.ref;
+  take.mode = waiter.command.mode;
+  take.limit = waiter.command.limit;
+  take.refuse_reentry = waiter.command.reentry == Reentry::kRefuse;
+  take.only_reentry = op.kind == LineOp::Kind::kProbe;
+  take.replay_only = op.kind == LineOp::Kind::kReplay;
+  take.will_wait = waiter.waits() || line.waiters.size() > 1;
+  take.others_wait = line.waiters.size() > 1;
+  take.lease = waiter.lease;
+  take.max_hold = waiter.max_hold;
+  take.min_hold = waiter.command.min_hold;
+  take.note = waiter.command.note;
+  take.op_id = op.op_id;
+  op.request = Submit(std::move(take), std::move(pending));
+}
+
+LineOp* EngineCore::QueuedTry(Line& line) {
+  for (LineOp& op : line.ops) {
+    if (op.kind == LineOp::Kind::kTry) return &op;
+  }
+  return nullptr;
+}
+
+void EngineCore::PushTry(Line& line) {
+  line.ops.push_back(TakeOp(*WaiterById(line.waiters.front()), LineOp::Kind::kTry));
+}
+
+void EngineCore::Wake(Line& line) {
+  if (line.waiters.empty()) return MayBeIdle(line);
+  if (const LineOp* queued = QueuedTry(line)) {
+    // One that is at the store already may have come too early.
+    if (queued->request != 0) line.try_again = true;
+    return;
+  }
+  PushTry(line);
+}
+
+void EngineCore::WakeAll() {
+  for (auto& [id, line] : lines_) {
+    Wake(*line);
+    Pump(*line);
+  }
+}
+
+void EngineCore::RetryAt(Line& line, BootTime at) {
+  line.retry_at = at;
+  if (at >= line.timer_at) return;
+  line.timer_at = at;
+  timers_.Add(Timer{at, TimerKind::kLine, line.id});
+}
+
+void EngineCore::OnLineTimer(LocalId id) {
+  Line* line = LineById(id);
+  if (line == nullptr || line->timer_at > now_) return;  // an older timer of the same line
+  line->timer_at = BootTime::Infinite();
+  if (line->retry_at > now_) return RetryAt(*line, line->retry_at);
+  line->retry_at = BootTime::Infinite();
+  line->blocked = false;
+  Wake(*line);
+  Pump(*line);
+}
+
+void EngineCore::Watch(Line& line) {
+  // What this engine holds it also releases: no need to hear of it.
+  if (line.subscribed || line.waiters.empty() || !line.holds.empty() || !store_up_) return;
+  line.subscribed = true;
+  Pending pending;
+  pending.kind = Pending::Kind::kSubscribe;
+  pending.line = line.id;
+  Submit(SubscribeOp{line.name}, std::move(pending));
+}
+
+void EngineCore::OnLineReply(Line& line, StoreReply& reply) {
+  if (line.ops.empty() || line.ops.front().request != reply.id) return;
+  line.ops.front().request = 0;
+  if (const auto* failure = std::get_if<StoreFailure>(&reply.result);
+      failure != nullptr && failure->kind == StoreFailureKind::kUnreachable) {
+    return OnUnreachable(line, *failure);
+  }
+  LineOp op = std::move(line.ops.front());
+  line.ops.pop_front();
+  switch (op.kind) {
+    case LineOp::Kind::kTry:
+    case LineOp::Kind::kProbe:
+    case LineOp::Kind::kReplay:
+      OnTakeReply(line, std::move(op), reply);
+      break;
+    case LineOp::Kind::kRelease:
+      OnReleaseReply(line, std::move(op), reply);
+      break;
+    case LineOp::Kind::kGiveBack:
+    case LineOp::Kind::kUndo:
+      OnGiveBackReply(line, op, reply);
+      break;
+  }
+  MayBeIdle(line);
+  Pump(line);
+}
+
+void EngineCore::OnUnreachable(Line& line, const StoreFailure& failure) {
+  LineOp& op = line.ops.front();
+  op.maybe_applied = op.maybe_applied || failure.maybe_applied;
+  line.blocked = true;
+  RetryAt(line, now_ + kBlockedRetry);
+  if (op.takes()) {
+    Waiter* waiter = WaiterById(op.waiter);
+    if (waiter == nullptr) {
+      AbandonOp(line, line.ops.begin());
+    } else if (!waiter->waits() || waiter->deadline <= now_) {
+      AnswerWaiter(*waiter, StoreUnreachable());
+    }
+    return;
+  }
+  if (op.kind != LineOp::Kind::kRelease) return;
+  AnswerAll(std::exchange(op.replies, {}),
+            Fail(Reason::kStoreUnreachable, "",
+                 "the store cannot be reached: the release may or may not have been done; retry "
+                 "with the same command_id"));
+  if (op.hold != 0) return;  // owed: it is done when the store is back
+  if (!op.log_key.empty()) log_.Abandon(op.log_key);
+  line.ops.pop_front();
+  MayBeIdle(line);
+}
+
+void EngineCore::AbandonOp(Line& line, std::list<LineOp>::iterator op) {
+  op->waiter = 0;
+  if (op->request != 0) return;  // decided when its answer comes
+  if (op->kind != LineOp::Kind::kReplay && op->maybe_applied) {
+    op->kind = LineOp::Kind::kUndo;
+    op->drop_at = now_ + 2 * options_.max_lease;
+    return;
+  }
+  line.ops.erase(op);
+  MayBeIdle(line);
+}
+
+void EngineCore::FailTriesThatDoNotWait(Line& line) {
+  std::vector<LocalId> failed;
+  for (const LineOp& op : line.ops) {
+    const Waiter* waiter = op.takes() ? WaiterById(op.waiter) : nullptr;
+    if (waiter != nullptr && !waiter->waits()) failed.push_back(waiter->id);
+  }
+  for (const LocalId id : failed) {
+    if (Waiter* waiter = WaiterById(id)) AnswerWaiter(*waiter, StoreUnreachable());
+  }
+}
+
+void EngineCore::OnStoreUp() {
+  store_up_ = true;
+  for (auto& [id, line] : lines_) line->blocked = false;
+  WakeAll();
+  for (auto& [id, hold] : holds_) {
+    if (hold->lost || hold->renewing || !hold->next_renew.is_infinite()) continue;
+    hold->next_renew = now_;
+    ArmHold(*hold);
+  }
+}
+
+void EngineCore::OnStoreDown() {
+  store_up_ = false;
+  for (auto& [id, line] : lines_) {
+    line->subscribed = false;
+    FailTriesThatDoNotWait(*line);
+  }
+}
+
+}  // namespace holdfast::engine

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/hash/hash.h"
+#include "src/base/status.h"
+#include "src/engine/core.h"
+
+namespace holdfast::engine {
+namespace {
+
+absl::Status Forgotten() {
+  return Fail(Reason::kCommandForgotten, "command_id",
+              "this command was run before and its answer is forgotten; it was not run again");
+}
+
+absl::Status Mismatch() {
+  return Fail(Reason::kCommandMismatch, "command_id",
+              "command_id was used before for a different command; use a new one for each");
+}
+
+absl::Duration LeftUntil(BootTime end, BootTime now) {
+  return std::max(end - now, absl::ZeroDuration());
+}
+
+}  // namespace
+
+uint64_t EngineCore::DigestOf(const Acquire& command) {
+  // No duration of a valid command is negative, so this stands for "unset".
+  constexpr absl::Duration kUnset = -absl::Nanoseconds(1);
+  return absl::HashOf(command.owner, static_cast<int>(command.mode), command.limit,
+                      static_cast<int>(command.reentry), command.lease.value_or(kUnset),
+                      command.max_hold.value_or(kUnset), command.min_hold, command.feed);
+}
+
+EngineCore::Answer EngineCore::CopyOf(const LoggedAnswer& logged, BootTime received) {
+  if (const auto* release = std::get_if<ReleaseAnswer>(&logged.answer)) return *release;
+  const auto copy_times = [&](auto answer, BootTime lease_end) {
+    answer.lease = LeftUntil(lease_end, received);
+    answer.waited = absl::ZeroDuration();
+    if (answer.max_hold_remaining.has_value()) {
+      answer.max_hold_remaining = LeftUntil(logged.hard_end, received);
+    }
+    return answer;
+  };
+  if (const auto* renewal = std::get_if<RenewAnswer>(&logged.answer)) {
+    return copy_times(*renewal, logged.lease_end);
+  }
+  const Hold* hold = HoldById(logged.hold);
+  if (hold == nullptr || hold->lost) {
+    return Fail(Reason::kLeaseExpired, "command_id",
+                "this command was run before, and the hold it got is over");
+  }
+  return copy_times(std::get<Grant>(logged.answer), hold->lease_end);
+}
+
+bool EngineCore::AnsweredBefore(Acquire& command, const std::string& key,
+                                std::unique_ptr<Waiter>& waiter) {
+  const ReplyTo reply_to = command.head.reply_to;
+  const CommandLog::Found found = log_.Find(key, DigestOf(command), now_);
+  const bool bare = command.session_id.empty();
+  if (std::holds_alternative<CommandLog::Mismatch>(found)) {
+    Answer1(reply_to, Mismatch());
+  } else if (const auto* under_way = std::get_if<UnderWay>(&found)) {
+    Waiter& first = *WaiterById(under_way->waiter);
+    first.replies.push_back(reply_to);
+    waiter_of_[{reply_to.channel, reply_to.request_id}] = first.id;
+    channel_waiters_[reply_to.channel].insert(first.id);
+  } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
+    if (!bare) {
+      Answer1(reply_to, CopyOf(*logged, command.head.received));
+    } else {
+      // Only the store knows whether a bare lease still lives.
+      command.owner = std::get<Grant>(logged->answer).owner;
+      waiter->replay_only = true;
+      return false;
+    }
+  } else if (std::holds_alternative<CommandLog::Forgotten>(found)) {
+    if (!bare || command.owner.empty()) {
+      Answer1(reply_to, Forgotten());
+    } else {
+      waiter->replay_only = true;
+      waiter->known_forgotten = true;
+      return false;
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool EngineCore::AnsweredBefore(const Release& command, const std::string& key) {
+  const ReplyTo reply_to = command.head.reply_to;
+  const CommandLog::Found found = log_.Find(key, 0, now_);
+  if (std::holds_alternative<CommandLog::New>(found)) return false;
+  if (const auto* under_way = std::get_if<UnderWay>(&found)) {
+    if (!store_up_) {
+      Answer1(reply_to, StoreUnreachable());
+    } else {
+      under_way->op->replies.push_back(reply_to);
+    }
+  } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
+    Answer1(reply_to, CopyOf(*logged, command.head.received));
+  } else {
+    Answer1(reply_to,
+            std::holds_alternative<CommandLog::Mismatch>(found) ? Mismatch() : Forgotten());
+  }
+  return true;
+}
+
+bool EngineCore::AnsweredBefore(const Renew& command, const std::string& key) {
+  const ReplyTo reply_to = command.head.reply_to;
+  const CommandLog::Found found = log_.Find(key, 1, now_);
+  if (std::holds_alternative<CommandLog::New>(found)) return false;
+  if (const auto* under_way = std::get_if<UnderWay>(&found)) {
+    pending_.at(under_way->renewal).replies.push_back(reply_to);
+  } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
+    Answer1(reply_to, CopyOf(*logged, command.head.received));
+  } else {
+    Answer1(reply_to,
+            std::holds_alternative<CommandLog::Mismatch>(found) ? Mismatch() : Forgotten());
+  }
+  return true;
+}
+
+}  // namespace holdfast::engine

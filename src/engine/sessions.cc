@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/base/limits.h"
+#include "src/base/status.h"
+#include "src/engine/core.h"
+#include "src/engine/validate.h"
+
+namespace holdfast::engine {
+
+void EngineCore::Handle(OpenSession command) {
+  absl::Status valid = Validate(command, options_);
+  if (valid.ok() && draining_) {
+    valid = Fail(Reason::kDraining, "", "the daemon is shutting down; use another");
+  }
+  if (valid.ok() && sessions_.size() >= limits::kMaxSessions) {
+    valid = Fail(Reason::kLimitReached, "sessions", "this daemon has as many sessions as it may");
+  }
+  if (!valid.ok()) return Send(command.head.reply_to.channel, EndStream{valid});
+
+  auto session = std::make_unique<Session>();
+  session->id = ++last_id_;
+  session->session_id = ids_->NewId();
+  session->channel = command.head.reply_to.channel;
+  session->principal = std::move(command.head.principal);
+  session->client_name = std::move(command.client_name);
+  session->peer = std::move(command.peer);
+  session->ttl = command.ttl.value_or(limits::kDefaultTtl);
+  session->lease = command.lease.value_or(std::min(options_.default_lease, options_.max_lease));
+  session->opened = now_;
+  session->last_ping = command.head.received;
+  ArmSession(*session);
+  Send(session->channel, SessionOpened{session->session_id, session->ttl, session->lease});
+  session_ids_[session->session_id] = session->id;
+  session_channels_[session->channel] = session->id;
+  sessions_[session->id] = std::move(session);
+}
+
+void EngineCore::Handle(Ping command) {
+  Session* session = SessionOfChannel(command.head.reply_to.channel);
+  if (session == nullptr) return;  // ended meanwhile: its stream is being ended too
+  session->last_ping = std::max(session->last_ping, command.head.received);
+  std::optional<absl::Duration> valid_for;
+  for (const LocalId id : session->holds) {
+    const Hold& hold = *HoldById(id);
+    // Max hold bounds this hold alone, by what its grant said.
+    if (hold.lost || hold.being_released() || hold.at_max_hold()) continue;
+    const absl::Duration remaining = hold.lease_end - command.head.received;
+    if (!valid_for.has_value() || remaining < *valid_for) {
+      valid_for = std::max(remaining, absl::ZeroDuration());
+    }
+  }
+  Send(session->channel, Pong{command.head.reply_to.request_id, valid_for});
+}
+
+void EngineCore::Handle(ChannelClosed command) {
+  if (Session* session = SessionOfChannel(command.channel)) {
+    const bool may_live =
+        command.how == StreamEnd::kFellSilent && session->ttl > absl::ZeroDuration();
+    session_channels_.erase(command.channel);
+    session->channel = 0;
+    if (!may_live) EndSession(*session, absl::OkStatus());
+    return CheckDrained();
+  }
+  const auto waiting = channel_waiters_.find(command.channel);
+  if (waiting == channel_waiters_.end()) return;
+  const absl::flat_hash_set<LocalId> ids = waiting->second;
+  for (const LocalId id : ids) {
+    Waiter& waiter = *WaiterById(id);
+    std::erase_if(waiter.replies, [&](const ReplyTo& to) {
+      if (to.channel != command.channel) return false;
+      waiter_of_.erase({to.channel, to.request_id});
+      return true;
+    });
+    if (waiter.replies.empty()) RemoveWaiter(waiter);
+  }
+  channel_waiters_.erase(command.channel);
+  CheckDrained();
+}
+
+void EngineCore::Handle(SlowReader command) {
+  if (Session* session = SessionOfChannel(command.channel)) {
+    EndSession(*session, Fail(Reason::kSlowReader, "",
+                              "the session was ended: its client does not read its events"));
+  }
+  CheckDrained();
+}
+
+Session* EngineCore::FindSession(absl::string_view session_id) {
+  const auto it = session_ids_.find(session_id);
+  return it == session_ids_.end() ? nullptr : SessionById(it->second);
+}
+
+Session* EngineCore::SessionOfChannel(uint64_t channel) {
+  const auto it = session_channels_.find(channel);
+  return it == session_channels_.end() ? nullptr : SessionById(it->second);
+}
+
+Session* EngineCore::SessionById(LocalId id) {
+  const auto it = sessions_.find(id);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+void EngineCore::ArmSession(Session& session) {
+  timers_.Add(Timer{session.ends(), TimerKind::kSession, session.id});
+}
+
+void EngineCore::OnSessionTimer(LocalId id) {
+  Session* session = SessionById(id);
+  if (session == nullptr) return;
+  if (session->ends() > now_) return ArmSession(*session);  // it pinged since
+  EndSession(*session, Fail(Reason::kSessionExpired, "",
+                            "the session's ttl passed without a ping: its holds are over"));
+}
+
+void EngineCore::EndSession(Session& session, const absl::Status& status) {
+  const LocalId id = session.id;
+  const absl::flat_hash_set<LocalId> waiters = session.waiters;
+  for (const LocalId waiter_id : waiters) {
+    Waiter& waiter = *WaiterById(waiter_id);
+    const bool on_stream =
+        waiter.replies.size() == 1 && waiter.replies[0].channel == session.channel;
+    if (!on_stream || !status.ok()) {
+      AnswerAll(waiter.replies, status.ok() ? Fail(Reason::kSessionNotFound, "session_id",
+                                                   "the session ended while this command waited")
+                                            : status);
+    }
+    RemoveWaiter(waiter);
+  }
+  const absl::flat_hash_set<LocalId> holds = session.holds;
+  for (const LocalId hold_id : holds) {
+    Hold& hold = *HoldById(hold_id);
+    if (session.channel != 0 && !status.ok() && !hold.lost) {
+      Send(session.channel, Lost{hold.ref.name, hold.ref.owner, hold.ref.hold_id, hold.token,
+                                 LossReason::kSessionClosed});
+    }
+    GiveBack(hold);
+  }
+  if (session.channel != 0) {
+    if (!status.ok()) Send(session.channel, EndStream{status});
+    session_channels_.erase(session.channel);
+  }
+  session_ids_.erase(session.session_id);
+  sessions_.erase(id);
+}
+
+}  // namespace holdfast::engine
