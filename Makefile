@@ -31,12 +31,12 @@ test-sanitizers: ## the same tests with AddressSanitizer and UndefinedBehaviorSa
 
 sim: ## the simulator, over SEEDS random schedules
 	@scripts/build dev sim
-	@HOLDFAST_SIM_SEEDS='$(SEEDS)' build/tests/sim
+	@HOLDFAST_SIM_SEEDS='$(SEEDS)' build/bin/tests/sim
 
 bench: ## the benchmarks
 	@scripts/install-deps build test
 	@scripts/build dev
-	@for program in build/bench/*; do $$program; done
+	@for program in build/bin/bench/*; do $$program; done
 
 lint: ## formatting, contract, layout and clang-tidy
 	@scripts/lint

@@ -25,6 +25,9 @@ if(HOLDFAST_CCACHE)
 endif()
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 
+# hiredis asks its users for it; precompiled headers need it to be the same everywhere.
+add_compile_definitions(_FILE_OFFSET_BITS=64)
+
 if(HOLDFAST_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=address,undefined)

@@ -31,6 +31,9 @@ function(holdfast_proto_library name)
   add_library(${name} STATIC ${sources})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_link_libraries(${name} PUBLIC gRPC::grpc++ protobuf::libprotobuf)
+  # -w silences everything; -Wpedantic is there because GCC's precompiled headers depend on it, and our
+  # own code shares these.
+  target_compile_options(${name} PRIVATE -Wpedantic -w)
   target_precompile_headers(${name} PRIVATE
     <chrono> <functional> <map> <memory> <mutex> <optional> <string> <string_view> <unordered_map>
     <variant> <vector> <google/protobuf/duration.pb.h> <google/protobuf/message.h> <grpcpp/grpcpp.h>)

@@ -46,7 +46,7 @@ endfunction()
 
 # holdfast_test(NAME LABEL label SOURCES file... [DEPS target...] [TIMEOUT seconds] [SERIAL])
 #
-# A googletest program build/tests/NAME, and a ctest of that name. Nothing happens without sources, so
+# A googletest program build/bin/tests/NAME, and a ctest of that name. Nothing happens without sources, so
 # that a glob may be empty. SERIAL tests measure time and run alone. The programs under test are found
 # in the folder that the environment variable HOLDFAST_BIN names.
 function(holdfast_test name)
@@ -58,7 +58,7 @@ function(holdfast_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} holdfast_options GTest::gmock GTest::gtest_main)
   _holdfast_precompile(${name} ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
@@ -81,14 +81,14 @@ endfunction()
 
 # holdfast_bench(NAME SOURCES file... [DEPS target...])
 #
-# build/bench/NAME; `make bench` runs them all.
+# build/bin/bench/NAME; `make bench` runs them all.
 function(holdfast_bench name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_SOURCES)
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/bench)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} holdfast_options)
   _holdfast_precompile(${name} ${ARG_DEPS})
 endfunction()
