@@ -27,4 +27,10 @@ BootTime MachineClock::Now() const {
   return BootTime::FromNanos(int64_t{ts.tv_sec} * 1'000'000'000 + ts.tv_nsec);
 }
 
+int64_t MachineWallClock::UnixMillis() const {
+  timespec ts{};
+  clock_gettime(CLOCK_REALTIME, &ts);
+  return int64_t{ts.tv_sec} * 1000 + ts.tv_nsec / 1'000'000;
+}
+
 }  // namespace holdfast

@@ -4,7 +4,7 @@
 // included (CLOCK_BOOTTIME). It never jumps with the wall clock, and it goes
 // on while the machine is suspended, so a holder that slept sees that its
 // lease is over. Everything that needs the time takes a BootTime or a Clock&;
-// only clock.cc reads the machine's clock.
+// only clock.cc reads the machine's clocks.
 #pragma once
 
 #include <compare>
@@ -48,6 +48,22 @@ class Clock {
 class MachineClock final : public Clock {
  public:
   BootTime Now() const override;
+};
+
+// The time of day, which people and NTP set as they like: only for numbers that shall grow over
+// restarts (fencing tokens) and for showing to people, never for a deadline. Safe to call from any
+// thread.
+class WallClock {
+ public:
+  virtual ~WallClock() = default;
+  // Milliseconds since 1970, UTC.
+  virtual int64_t UnixMillis() const = 0;
+};
+
+// The machine's time of day.
+class MachineWallClock final : public WallClock {
+ public:
+  int64_t UnixMillis() const override;
 };
 
 }  // namespace holdfast
