@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the embedded store knows of one key. Plain data: lock_table.h says what
+// happens to it, record_codec.h how it is written down.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/base/store_types.h"
+
+namespace holdfast::memory {
+
+// One session's (or bare lease's) part in a grant.
+struct HoldRecord {
+  std::string owner;
+  std::string hold_id;
+  std::string session;  // empty: a bare lease
+  uint32_t epoch = 1;
+  Mode mode = Mode::kExclusive;
+  uint32_t count = 0;
+  BootTime granted_at;
+  BootTime deadline;                          // from here on the hold does not exist
+  BootTime max_until = BootTime::Infinite();  // max_hold: the deadline never passes it
+  BootTime min_until;                         // min_hold: the key is kept back until then
+  std::string note;
+  std::vector<std::string> ops;  // the last op ids, oldest first, at most limits::kOpsPerHold
+
+  friend bool operator==(const HoldRecord&, const HoldRecord&) = default;
+};
+
+// One key that is held, or kept back. Several holds are there when the owner
+// took the key in several sessions.
+struct KeyRecord {
+  int64_t token = 0;
+  BootTime kept_until;  // what the min_hold of ended holds asks for
+  std::vector<HoldRecord> holds;
+
+  friend bool operator==(const KeyRecord&, const KeyRecord&) = default;
+};
+
+}  // namespace holdfast::memory
