@@ -62,7 +62,8 @@ EDGES = {
     "holdfast_base": "absl::flat_hash_map absl::status absl::statusor absl::strings absl::time",
     "holdfast_engine": "holdfast_base",
     "holdfast_store": "holdfast_base",
-    "holdfast_store_memory": "holdfast_store holdfast_base PkgConfig::lmdb nlohmann_json::nlohmann_json",
+    "holdfast_store_memory": "holdfast_store holdfast_base PkgConfig::lmdb PkgConfig::libuv"
+                             " nlohmann_json::nlohmann_json",
     "holdfast_store_redis": "holdfast_store holdfast_base hiredis PkgConfig::libuv",
     "holdfast_server": "holdfast_engine holdfast_store holdfast_store_memory holdfast_store_redis"
                        " holdfast_proto holdfast_base gRPC::grpc++ gRPC::grpc++_reflection"
