@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/store/redis/script_set.h"
+
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "src/base/limits.h"
+#include "src/store/redis/embedded_scripts.h"
+
+namespace holdfast::redis {
+namespace {
+
+// The version of the data's format. A daemon refuses data of a newer one.
+constexpr int kFormat = 1;
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+absl::string_view SharedPart(absl::string_view name) {
+  if (name == "common_newinc") return View(scripts::kCommonNewinc);
+  if (name == "common_view") return View(scripts::kCommonView);
+  if (name == "common_settle") return View(scripts::kCommonSettle);
+  return View(scripts::kCommonHolders);
+}
+
+// Comments and indentation are for readers of the source; a server need not hash and parse them.
+void AppendStripped(absl::string_view text, std::string* out) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::ConsumePrefix(&line, "-- #include ")) {
+      AppendStripped(SharedPart(line), out);
+    } else if (!line.empty() && !absl::StartsWith(line, "--")) {
+      absl::StrAppend(out, line, "\n");
+    }
+  }
+}
+
+std::string Assemble(std::string_view source, absl::Duration max_lease, absl::string_view shebang) {
+  std::string text(shebang);
+  AppendStripped(View(source), &text);
+  return absl::StrReplaceAll(text,
+                             {{"MAX_LEASE", absl::StrCat(absl::ToInt64Milliseconds(max_lease))},
+                              {"MAX_HOLDERS", absl::StrCat(limits::kMaxHoldersInAnswer)},
+                              {"MAX_COUNT", absl::StrCat(limits::kMaxHoldCount)},
+                              {"OPS_PER_HOLD", absl::StrCat(limits::kOpsPerHold)},
+                              {"TOKEN_EPOCH", absl::StrCat(limits::kTokenEpochUnixMillis)},
+                              {"TOKENS_PER_MILLI", absl::StrCat(limits::kTokensPerMilli)},
+                              {"FORMAT", absl::StrCat(kFormat)}});
+}
+
+}  // namespace
+
+void ScriptSet::Build(int major_version) {
+  const bool flags = major_version >= 7;
+  const absl::string_view full = flags ? "#!lua flags=allow-oom\n" : "";
+  const absl::string_view reading = flags ? "#!lua flags=no-writes\n" : "";
+  const auto set = [&](Script script, std::string_view source, absl::string_view shebang) {
+    entries_.at(static_cast<size_t>(script)) = {Assemble(source, max_lease_, shebang), ""};
+  };
+  set(Script::kAcquire, scripts::kAcquire, "");
+  set(Script::kRelease, scripts::kRelease, full);
+  set(Script::kRenew, scripts::kRenew, full);
+  set(Script::kInspect, scripts::kInspect, reading);
+  open_ = Assemble(scripts::kOpen, max_lease_, full);
+}
+
+void ScriptSet::set_sha(Script script, absl::string_view sha) {
+  entries_.at(static_cast<size_t>(script)).sha = std::string(sha);
+}
+
+}  // namespace holdfast::redis

@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What is in a lock's hash without the holds that are over, or nil where it is no lock. Fields:
+-- owner -> count, and ours: #t token, #w somebody waits, #k kept until, #h<id> a hold, #n<id> its note.
+local function view(key, all, now)
+  local holds, notes, dead = {}, {}, {}
+  local v = {holds = holds, notes = notes, dead = dead, total = 0, foreign = 0, latest = 0, kept = 0}
+  local live, over = 0, 0
+  for i = 1, #all, 2 do
+    local field, value = all[i], all[i + 1]
+    local kind = string.sub(field, 1, 2)
+    if string.byte(field) ~= 35 then
+      local count = tonumber(value)
+      if v.owner or not count or count % 1 ~= 0 then return nil end
+      v.owner, v.total = field, count
+    elseif kind == '#h' then
+      local epoch, count, deadline, granted, max_end, min_end, session, ops = string.match(value,
+        '^(%d+)\31(%d+)\31(%d+)\31(%d+)\31(%d+)\31(%d+)\31([^\31]*)\31(.*)$')
+      if not epoch then return nil end
+      count, deadline, min_end = tonumber(count), tonumber(deadline), tonumber(min_end)
+      if deadline > now then
+        local id = string.sub(field, 3)
+        live = live + count
+        v.latest = math.max(v.latest, deadline, min_end)
+        holds[#holds + 1] = {id = id, epoch = epoch, count = count, deadline = deadline,
+          granted = tonumber(granted), max_end = tonumber(max_end), min_end = min_end,
+          session = session, ops = ops}
+      else
+        over = over + count
+        v.kept = math.max(v.kept, min_end)
+        dead[#dead + 1] = field
+        dead[#dead + 1] = '#n' .. string.sub(field, 3)
+      end
+    elseif kind == '#t' then
+      v.token = value
+    elseif kind == '#w' then
+      v.waits = true
+    elseif kind == '#n' then
+      notes[string.sub(field, 3)] = value
+    elseif kind == '#k' then
+      v.kept = math.max(v.kept, tonumber(value) or 0)
+    end
+  end
+  if not v.owner then -- its owner was removed from outside, and its holds with it
+    v.holds, v.total = {}, 0
+    return v
+  end
+  -- Where no hold of ours was ever there, the field alone is the lock, whatever its count.
+  v.foreign = math.max(over + live == 0 and 1 or 0, v.total - over - live)
+  v.total = live + v.foreign
+  if v.foreign > 0 then
+    local ttl = redis.call('PTTL', key)
+    v.foreign_until = ttl < 0 and math.huge or now + ttl
+    v.latest = math.max(v.latest, v.foreign_until)
+  end
+  v.latest = math.max(v.latest, v.kept)
+  return v
+end
+
+local function find_hold(v, owner, session, epoch, id)
+  if v.owner ~= owner then return nil end
+  for i, h in ipairs(v.holds) do
+    if h.session == session and h.epoch == epoch and (not id or h.id == id) then return h, i end
+  end
+end
+
+local function remembers(h, op)
+  return op ~= '' and string.find('\31' .. h.ops, '\31' .. op .. '\31', 1, true) ~= nil
+end
+
+local function record(h)
+  return string.format('%s\31%.0f\31%.0f\31%.0f\31%.0f\31%.0f\31%s\31%s', h.epoch, h.count,
+    h.deadline, h.granted, h.max_end, h.min_end, h.session, h.ops)
+end
