@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of the Redis store that understands what comes back.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/store/redis/redis_store_impl.h"
+
+namespace holdfast::redis {
+
+Pipeline::Verdict RedisStore::OnAnswer(std::unique_ptr<Command> command, const redisReply& reply) {
+  if (IsError(&reply)) return OnErrorAnswer(std::move(command), reply);
+  if (command->script == Script::kInspect) return OnLookAnswer(std::move(command), reply);
+  if (command->script == Script::kRenew) return OnRenewAnswer(std::move(command), reply);
+
+  const StoreRequest& request = command->requests[0];
+  const auto* acquire = std::get_if<AcquireOp>(&request.op);
+  Decoded decoded = acquire != nullptr ? DecodeAcquire(reply, *acquire) : DecodeRelease(reply);
+  WatchClock(decoded.now_ms, command->sent);
+  if (const auto* grace = std::get_if<InGrace>(&decoded.result)) {
+    LearnGrace(grace->remaining, "the store says so");
+  }
+  // Nothing is granted in grace, so an acquire has its answer; a release is still to be done.
+  if (decoded.new_incarnation && acquire == nullptr) return {std::move(command), true};
+  Answer(request.id, std::move(decoded.result));
+  return {nullptr, decoded.new_incarnation};
+}
+
+Pipeline::Verdict RedisStore::OnRenewAnswer(std::unique_ptr<Command> command,
+                                            const redisReply& reply) {
+  std::vector<Decoded> all = DecodeRenew(reply, command->requests.size());
+  if (!all.empty()) WatchClock(all[0].now_ms, command->sent);
+  if (all.size() == 1 && all[0].new_incarnation) {
+    LearnGrace(std::get<InGrace>(all[0].result).remaining, "the store says so");
+    return {std::move(command), true};
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    Answer(command->requests[i].id, std::move(all[i].result));
+  }
+  return {};
+}
+
+Pipeline::Verdict RedisStore::OnErrorAnswer(std::unique_ptr<Command> command,
+                                            const redisReply& reply) {
+  const std::string message(TextOf(&reply));
+  StoreFailure failure{StoreFailureKind::kOther, false, message};
+  switch (KindOfError(message)) {
+    case ErrorKind::kWrongType:
+      failure.kind = StoreFailureKind::kWrongType;
+      break;
+    case ErrorKind::kOutOfMemory:
+      failure.kind = StoreFailureKind::kOutOfMemory;
+      break;
+    case ErrorKind::kNoScript:
+    case ErrorKind::kUnfit:
+      failure.kind = StoreFailureKind::kUnreachable;
+      break;
+    case ErrorKind::kOther:
+      failure.maybe_applied = true;
+      break;
+  }
+  const bool unfit = failure.kind == StoreFailureKind::kUnreachable;
+  for (const StoreRequest& request : command->requests) Answer(request.id, failure);
+  if (unfit) connection_.Break(message);
+  return {};
+}
+
+void RedisStore::OnScanAnswer(StoreRequest request, const redisReply& reply) {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements != 2) {
+    return Answer(request.id, StoreFailure{StoreFailureKind::kOther, false,
+                                           absl::StrCat("SCAN: ", TextOf(&reply))});
+  }
+  const ListOp& op = std::get<ListOp>(request.op);
+  auto command = std::make_unique<Command>(Script::kInspect);
+  const std::string cursor(TextOf(reply.element[0]));
+  if (cursor != "0") command->page.next_cursor = cursor;
+  for (size_t i = 0; i < reply.element[1]->elements; ++i) {
+    auto name = layout_.ParseLockKey(op.ns, op.prefix, TextOf(reply.element[1]->element[i]));
+    if (name.has_value()) command->names.push_back(*std::move(name));
+  }
+  // One page names a key once; SCAN may do so twice.
+  std::sort(command->names.begin(), command->names.end());
+  command->names.erase(std::unique(command->names.begin(), command->names.end()),
+                       command->names.end());
+  if (command->names.empty()) return Answer(request.id, std::move(command->page));
+  command->requests.push_back(std::move(request));
+  SendLook(std::move(command));
+}
+
+Pipeline::Verdict RedisStore::OnLookAnswer(std::unique_ptr<Command> command,
+                                           const redisReply& reply) {
+  const uint64_t id = command->requests[0].id;
+  const size_t looked = reply.type == REDIS_REPLY_ARRAY ? reply.elements : 0;
+  if (looked == 0 || looked > command->names.size()) {
+    Answer(id, Unexpected(reply));
+    return {};
+  }
+  const bool list = std::holds_alternative<ListOp>(command->requests[0].op);
+  for (size_t i = 0; i < looked; ++i) {
+    std::optional<KeyReport> report = DecodeReport(*reply.element[i], command->names[i]);
+    if (!list) {
+      Answer(id, report.has_value() ? Result(*std::move(report)) : Result(NoLock()));
+      return {};
+    }
+    if (report.has_value() && !report->free()) command->page.keys.push_back(*std::move(report));
+  }
+  command->names.erase(command->names.begin(),
+                       command->names.begin() + static_cast<std::ptrdiff_t>(looked));
+  if (command->names.empty()) {
+    Answer(id, std::move(command->page));
+  } else {
+    SendLook(std::move(command));
+  }
+  return {};
+}
+
+void RedisStore::OnLost(std::unique_ptr<Command> command, bool maybe_applied) {
+  const bool writes = command->script != Script::kInspect;
+  for (const StoreRequest& request : command->requests) {
+    AnswerUnreachable(request.id, maybe_applied && writes);
+  }
+}
+
+}  // namespace holdfast::redis
