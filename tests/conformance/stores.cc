@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which stores the conformance tests run against.
+#include <atomic>
+
+#include "absl/strings/str_cat.h"
+#include "src/store/redis/redis_store.h"
+#include "tests/conformance/store_test.h"
+#include "tests/support/redis_server.h"
+
+namespace holdfast::testing {
+namespace {
+
+// One server for all tests; each has a prefix of its own.
+class RedisEnvironment final : public StoreEnvironment {
+ public:
+  static std::unique_ptr<StoreEnvironment> Make() {
+    if (Server() == nullptr) return nullptr;
+    return std::make_unique<RedisEnvironment>();
+  }
+
+  std::unique_ptr<Store> MakeStore(TestLoop* loop) override {
+    static int next_prefix = 1;
+    RedisStoreOptions options;
+    options.url = Server()->url();
+    options.prefix = absl::StrCat("test", next_prefix++, ":");
+    options.no_grace = true;
+    options.random = [] { return uint64_t{0}; };
+    options.clock = &loop->clock();
+    return *MakeRedisStore(options, loop->uv());
+  }
+
+ private:
+  static RedisServer* Server() {
+    static const std::unique_ptr<RedisServer> server = RedisServer::Start();
+    return server.get();
+  }
+};
+
+}  // namespace
+
+std::vector<StoreKind> AllStoreKinds() { return {{"Redis", RedisEnvironment::Make}}; }
+
+}  // namespace holdfast::testing
