@@ -32,7 +32,7 @@ void EngineCore::Handle(Acquire command) {
   }
 
   auto waiter = std::make_unique<Waiter>();
-  waiter->replies = {reply_to};
+  waiter->callers = {Caller{reply_to, command.head.received}};
   waiter->session = session == nullptr ? 0 : session->id;
   if (!command.command_id.empty()) {
     const std::string key = CommandLog::Key(command.session_id, command.name, command.command_id);
@@ -58,7 +58,7 @@ void EngineCore::Handle(Acquire command) {
 
 void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
   Waiter& waiter = *owned;
-  const ReplyTo reply_to = waiter.replies[0];
+  const ReplyTo reply_to = waiter.callers[0].to;
   Line& line = LineOf(waiter.command.name);
   absl::Status refused = absl::OkStatus();
   if (!store_up_ && !waiter.waits()) {
@@ -124,7 +124,7 @@ Waiter* EngineCore::WaiterById(LocalId id) {
 }
 
 void EngineCore::AnswerWaiter(Waiter& waiter, Answer answer) {
-  AnswerAll(waiter.replies, answer);
+  AnswerAll(waiter.callers, answer);
   RemoveWaiter(waiter);
 }
 
@@ -132,7 +132,7 @@ void EngineCore::RemoveWaiter(Waiter& waiter, bool wake_next) {
   Line& line = *waiter.line;
   const LocalId id = waiter.id;
   const bool was_head = waiter.in_line && line.waiters.front() == id;
-  for (const ReplyTo& to : waiter.replies) {
+  for (const auto& [to, received] : waiter.callers) {
     waiter_of_.erase({to.channel, to.request_id});
     const auto of_channel = channel_waiters_.find(to.channel);
     if (of_channel == channel_waiters_.end()) continue;
@@ -148,8 +148,10 @@ void EngineCore::RemoveWaiter(Waiter& waiter, bool wake_next) {
     const auto here = op++;
     if (here->waiter == id) AbandonOp(line, here);
   }
-  // Whoever stands in front now may never have tried.
-  if (wake_next && was_head && line.holds.empty()) Wake(line);
+  // Whoever stands in front now may never have tried. Behind a hold of ours
+  // that can wait for its release, if there is at least a retry to come.
+  const bool may_wait = !line.holds.empty() && !line.retry_at.is_infinite();
+  if (wake_next && was_head && !may_wait) Wake(line);
   MayBeIdle(line);
   Pump(line);
 }
@@ -159,11 +161,12 @@ void EngineCore::Handle(Cancel command) {
   if (it == waiter_of_.end()) return;
   Waiter& waiter = *WaiterById(it->second);
   const absl::Status cancelled = Fail(Reason::kCancelled, "", "the caller cancelled the command");
-  if (waiter.replies.size() == 1) return AnswerWaiter(waiter, cancelled);
+  if (waiter.callers.size() == 1) return AnswerWaiter(waiter, cancelled);
   // A retry of the same command still waits for it.
   Answer1(command.target, cancelled);
-  std::erase_if(waiter.replies, [&](const ReplyTo& to) {
-    return to.channel == command.target.channel && to.request_id == command.target.request_id;
+  std::erase_if(waiter.callers, [&](const Caller& caller) {
+    return caller.to.channel == command.target.channel &&
+           caller.to.request_id == command.target.request_id;
   });
   waiter_of_.erase(it);
 }

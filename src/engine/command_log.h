@@ -28,12 +28,10 @@
 
 namespace holdfast::engine {
 
-// An answer with the times that it was given by, so that a copy can say what
-// remains of them when it is given.
+// An answer, with the time that its durations count from.
 struct LoggedAnswer {
   std::variant<Grant, RenewAnswer, ReleaseAnswer> answer;
-  BootTime lease_end;
-  BootTime hard_end = BootTime::Infinite();
+  BootTime sent;
   LocalId hold = 0;  // Grant of a session
 };
 

@@ -16,8 +16,8 @@ void EngineCore::Answer1(ReplyTo to, Answer answer) {
   Send(to.channel, Reply{to.request_id, std::move(answer)});
 }
 
-void EngineCore::AnswerAll(const std::vector<ReplyTo>& to, const Answer& answer) {
-  for (const ReplyTo& one : to) Answer1(one, answer);
+void EngineCore::AnswerAll(const std::vector<Caller>& callers, const Answer& answer) {
+  for (const Caller& caller : callers) Answer1(caller.to, answer);
 }
 
 uint64_t EngineCore::Submit(decltype(StoreRequest::op) op, Pending pending) {

@@ -61,11 +61,10 @@ class EngineCore {
   struct Pending {
     enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe };
     Kind kind = Kind::kLine;
-    LocalId line = 0;              // kLine, kSubscribe
-    LocalId hold = 0;              // kWatchdog, kClientRenew
-    std::vector<ReplyTo> replies;  // kClientRenew, kInspect, kList
-    std::string log_key;           // kClientRenew
-    BootTime received;
+    LocalId line = 0;             // kLine, kSubscribe
+    LocalId hold = 0;             // kWatchdog, kClientRenew
+    std::vector<Caller> callers;  // kClientRenew, kInspect, kList
+    std::string log_key;          // kClientRenew
     BootTime sent;
   };
   using Answer = decltype(Reply::result);
@@ -73,7 +72,7 @@ class EngineCore {
   // ---- out: answers and requests (core.cc)
   void Send(uint64_t channel, decltype(Event::body) body);
   void Answer1(ReplyTo to, Answer answer);
-  void AnswerAll(const std::vector<ReplyTo>& to, const Answer& answer);
+  void AnswerAll(const std::vector<Caller>& callers, const Answer& answer);
   uint64_t Submit(decltype(StoreRequest::op) op, Pending pending);
 
   // ---- sessions.cc
@@ -126,7 +125,7 @@ class EngineCore {
   void OnStoreDown();
 
   // ---- grants.cc
-  void OnTakeReply(Line& line, LineOp op, StoreReply& reply);
+  void OnTakeReply(Line& line, const LineOp& op, StoreReply& reply);
   void OnGranted(Line& line, const LineOp& op, const Granted& granted);
   void OnBusy(Line& line, const LineOp& op, Busy& busy);
   void OnInGrace(Line& line, const LineOp& op, absl::Duration remaining);
@@ -163,14 +162,14 @@ class EngineCore {
   bool AnsweredBefore(Acquire& command, const std::string& key, std::unique_ptr<Waiter>& waiter);
   bool AnsweredBefore(const Release& command, const std::string& key);
   bool AnsweredBefore(const Renew& command, const std::string& key);
-  Answer CopyOf(const LoggedAnswer& logged, BootTime received);
+  Answer CopyOf(const LoggedAnswer& logged, const Caller& caller);
   std::string EngineOpId();
   static uint64_t DigestOf(const Acquire& command);
 
   // ---- status.cc
   void OnInspectReply(const Pending& pending, StoreReply& reply);
   void OnListReply(const Pending& pending, StoreReply& reply);
-  InspectAnswer AnswerFor(KeyReport report) const;
+  InspectAnswer WithQueue(KeyReport report) const;
   void OnDrainTimer();
   void CheckDrained();
 

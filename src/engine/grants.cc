@@ -3,6 +3,7 @@
 #include "src/base/limits.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
+#include "src/engine/times.h"
 
 namespace holdfast::engine {
 namespace {
@@ -15,7 +16,7 @@ constexpr absl::Duration kAfterExpiry = absl::Milliseconds(2);
 
 }  // namespace
 
-void EngineCore::OnTakeReply(Line& line, LineOp op, StoreReply& reply) {
+void EngineCore::OnTakeReply(Line& line, const LineOp& op, StoreReply& reply) {
   if (const auto* granted = std::get_if<Granted>(&reply.result))
     return OnGranted(line, op, *granted);
   if (auto* busy = std::get_if<Busy>(&reply.result)) return OnBusy(line, op, *busy);
@@ -53,15 +54,18 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   const Hold* lost = HoldOf(waiter->session, line, op.ref.owner);
   if (lost != nullptr && !lost->lost) lost = nullptr;
   const bool too_late = lease_end - SafetyMargin(waiter->lease) <= now_;
-  if ((too_late || lost != nullptr) && op.kind != LineOp::Kind::kReplay) {
+  // It joined a hold that this engine is giving back behind it.
+  const bool joined_ended = waiter->session != 0 && granted.hold_id != op.ref.hold_id &&
+                            FindHold(granted.hold_id) == nullptr;
+  if ((too_late || joined_ended || lost != nullptr) && op.kind != LineOp::Kind::kReplay) {
     PushUndo(line, op);
     if (lost != nullptr) {
       AnswerWaiter(*waiter, Fail(Reason::kLeaseExpired, "owner",
                                  "the owner's hold of this key was lost meanwhile"));
-    } else if (!waiter->waits() || waiter->deadline <= now_) {
-      AnswerWaiter(*waiter, StoreUnreachable());
+    } else if (joined_ended || (waiter->waits() && waiter->deadline > now_)) {
+      line.ops.push_back(TakeOp(*waiter, op.kind));
     } else {
-      Wake(line);
+      AnswerWaiter(*waiter, StoreUnreachable());
     }
     return;
   }
@@ -73,14 +77,13 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
               granted.token,
               granted.owner_count,
               granted.lease_remaining,
-              op.sent - waiter->command.head.received,
+              absl::ZeroDuration(),
               std::nullopt,
               waiter->command.session_id};
-  LoggedAnswer logged{grant, lease_end};
   if (granted.max_hold_remaining != absl::InfiniteDuration()) {
     grant.max_hold_remaining = granted.max_hold_remaining;
-    logged.hard_end = op.sent + granted.max_hold_remaining;
   }
+  LoggedAnswer logged{grant, op.sent};
   Hold* hold = nullptr;
   if (waiter->session != 0) {
     hold = &RecordGrant(line, *waiter, op, granted);
@@ -89,12 +92,13 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   if (!waiter->log_key.empty() && !waiter->replay_only) {
     const bool pinned = hold != nullptr && hold->commands.size() < kPinnedCommands;
     if (pinned) hold->commands.push_back(waiter->log_key);
-    logged.answer = grant;
     log_.Finish(waiter->log_key, std::move(logged), pinned, now_);
   }
   line.try_again = false;
   line.last_holders.clear();
-  AnswerAll(waiter->replies, std::move(grant));
+  for (const Caller& caller : waiter->callers) {
+    Answer1(caller.to, AnswerFor(caller, grant, op.sent));
+  }
   RemoveWaiter(*waiter, /*wake_next=*/false);
   if (line.waiters.empty()) return;
   RetryAt(line, now_ + std::min(granted.lease_remaining + kAfterExpiry, limits::kWakeRetry));
@@ -148,7 +152,6 @@ void EngineCore::OnBusy(Line& line, const LineOp& op, Busy& busy) {
   if (!by_head) return;
   RetryAt(line, now_ + std::min(busy.free_in + kAfterExpiry, limits::kWakeRetry));
   Watch(line);
-  if (std::exchange(line.try_again, false)) Wake(line);
 }
 
 void EngineCore::OnInGrace(Line& line, const LineOp& op, absl::Duration remaining) {

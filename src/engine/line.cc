@@ -148,7 +148,9 @@ void EngineCore::OnLineReply(Line& line, StoreReply& reply) {
     case LineOp::Kind::kTry:
     case LineOp::Kind::kProbe:
     case LineOp::Kind::kReplay:
-      OnTakeReply(line, std::move(op), reply);
+      OnTakeReply(line, op, reply);
+      // Woken meanwhile, or the head that this was for has gone.
+      if (op.kind == LineOp::Kind::kTry && std::exchange(line.try_again, false)) Wake(line);
       break;
     case LineOp::Kind::kRelease:
       OnReleaseReply(line, std::move(op), reply);
@@ -177,7 +179,7 @@ void EngineCore::OnUnreachable(Line& line, const StoreFailure& failure) {
     return;
   }
   if (op.kind != LineOp::Kind::kRelease) return;
-  AnswerAll(std::exchange(op.replies, {}),
+  AnswerAll(std::exchange(op.callers, {}),
             Fail(Reason::kStoreUnreachable, "",
                  "the store cannot be reached: the release may or may not have been done; retry "
                  "with the same command_id"));

@@ -69,14 +69,20 @@ struct Hold {
   bool at_max_hold() const { return lease_end + absl::Milliseconds(2) >= hard_end; }
 };
 
+// Who hears an answer: the first copy of a command, or a retry of it.
+struct Caller {
+  ReplyTo to;
+  BootTime received;
+};
+
 struct Line;
 
 // An acquire that is not answered yet.
 struct Waiter {
   LocalId id = 0;
   Acquire command;
-  std::vector<ReplyTo> replies;  // the caller, and retries of the same command
-  std::string log_key;           // empty: no command_id
+  std::vector<Caller> callers;
+  std::string log_key;  // empty: no command_id
   LocalId session = 0;
   Line* line = nullptr;
   std::list<LocalId>::iterator place;  // in line->waiters, where in_line
@@ -106,10 +112,9 @@ struct LineOp {
   Kind kind = Kind::kTry;
   HoldRef ref;
   std::string op_id;
-  LocalId waiter = 0;  // kTry, kProbe, kReplay; 0: it gave up meanwhile
-  LocalId hold = 0;    // kRelease: this engine's record, 0: a bare lease
-  std::vector<ReplyTo>
-      replies;  // kRelease; empty: its caller was told UNAVAILABLE, it is done all the same
+  LocalId waiter = 0;           // kTry, kProbe, kReplay; 0: it gave up meanwhile
+  LocalId hold = 0;             // kRelease: this engine's record, 0: a bare lease
+  std::vector<Caller> callers;  // kRelease; empty: they were told UNAVAILABLE, it is done anyway
   std::string log_key;
   uint64_t request = 0;                     // in flight as this store request
   BootTime sent;                            // the latest attempt

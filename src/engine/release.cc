@@ -3,6 +3,7 @@
 #include "src/base/limits.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
+#include "src/engine/times.h"
 #include "src/engine/validate.h"
 
 namespace holdfast::engine {
@@ -48,14 +49,14 @@ void EngineCore::Handle(Release command) {
       hold != nullptr ? hold->ref : HoldRef{command.name, command.owner, command.hold_id, "", 1};
   op.op_id = command.command_id.empty() ? EngineOpId() : absl::StrCat("c", command.command_id);
   op.hold = hold != nullptr ? hold->id : 0;
-  op.replies = {reply_to};
+  op.callers = {Caller{reply_to, command.head.received}};
   op.log_key = log_key;
   line.ops.push_back(std::move(op));
   if (!log_key.empty()) log_.Begin(log_key, 0, UnderWay{.op = &line.ops.back()});
   if (hold != nullptr) {
     hold->releasing++;
     if (!store_up_) {
-      AnswerAll(std::exchange(line.ops.back().replies, {}),
+      AnswerAll(std::exchange(line.ops.back().callers, {}),
                 Fail(Reason::kStoreUnreachable, "",
                      "the store cannot be reached: the release will be done when it is back"));
     }
@@ -71,7 +72,7 @@ void EngineCore::FinishRelease(LineOp& op, Answer answer, bool had_effect) {
       log_.Abandon(op.log_key);
     }
   }
-  AnswerAll(op.replies, answer);
+  AnswerAll(op.callers, answer);
 }
 
 void EngineCore::OnReleaseReply(Line& line, LineOp op, StoreReply& reply) {
@@ -137,9 +138,8 @@ void EngineCore::Handle(Renew command) {
   Pending pending;
   pending.kind = Pending::Kind::kClientRenew;
   pending.hold = hold != nullptr ? hold->id : 0;
-  pending.replies = {reply_to};
+  pending.callers = {Caller{reply_to, command.head.received}};
   pending.log_key = log_key;
-  pending.received = command.head.received;
   const uint64_t request = Submit(std::move(op), std::move(pending));
   if (!log_key.empty()) log_.Begin(log_key, 1, UnderWay{.renewal = request});
 }
@@ -147,29 +147,32 @@ void EngineCore::Handle(Renew command) {
 void EngineCore::OnClientRenewReply(Pending pending, StoreReply& reply) {
   Hold* hold = HoldById(pending.hold);
   if (const auto* renewed = std::get_if<Renewed>(&reply.result)) {
-    RenewAnswer answer{renewed->lease_remaining, pending.sent - pending.received, std::nullopt};
-    LoggedAnswer logged{answer, pending.sent + renewed->lease_remaining};
+    RenewAnswer answer{renewed->lease_remaining, absl::ZeroDuration(), std::nullopt};
     if (renewed->max_hold_remaining != absl::InfiniteDuration()) {
       answer.max_hold_remaining = renewed->max_hold_remaining;
-      logged.hard_end = pending.sent + renewed->max_hold_remaining;
     }
     if (hold != nullptr && !hold->lost) {
       hold->lease_end = std::max(hold->lease_end, pending.sent + renewed->lease_remaining);
       ArmHold(*hold);
     }
-    if (!pending.log_key.empty()) log_.Finish(pending.log_key, std::move(logged), false, now_);
-    return AnswerAll(pending.replies, answer);
+    if (!pending.log_key.empty()) {
+      log_.Finish(pending.log_key, LoggedAnswer{answer, pending.sent}, false, now_);
+    }
+    for (const Caller& caller : pending.callers) {
+      Answer1(caller.to, AnswerFor(caller, answer, pending.sent));
+    }
+    return;
   }
   if (!pending.log_key.empty()) log_.Abandon(pending.log_key);
   if (const auto* gone = std::get_if<HoldGone>(&reply.result)) {
-    AnswerAll(pending.replies, GoneStatus(*gone));
+    AnswerAll(pending.callers, GoneStatus(*gone));
     if (hold != nullptr && !hold->lost && !hold->being_released()) {
       Lose(*hold, LossReason::kStoreLostIt, /*gone=*/true);
     }
     return;
   }
   const auto* failure = std::get_if<StoreFailure>(&reply.result);
-  AnswerAll(pending.replies, failure != nullptr ? StatusOf(*failure) : HoldIsOver());
+  AnswerAll(pending.callers, failure != nullptr ? StatusOf(*failure) : HoldIsOver());
 }
 
 void EngineCore::Handle(Feed command) {

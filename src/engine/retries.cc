@@ -2,6 +2,7 @@
 #include "absl/hash/hash.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
+#include "src/engine/times.h"
 
 namespace holdfast::engine {
 namespace {
@@ -16,10 +17,6 @@ absl::Status Mismatch() {
               "command_id was used before for a different command; use a new one for each");
 }
 
-absl::Duration LeftUntil(BootTime end, BootTime now) {
-  return std::max(end - now, absl::ZeroDuration());
-}
-
 }  // namespace
 
 uint64_t EngineCore::DigestOf(const Acquire& command) {
@@ -30,25 +27,19 @@ uint64_t EngineCore::DigestOf(const Acquire& command) {
                       command.max_hold.value_or(kUnset), command.min_hold, command.feed);
 }
 
-EngineCore::Answer EngineCore::CopyOf(const LoggedAnswer& logged, BootTime received) {
+EngineCore::Answer EngineCore::CopyOf(const LoggedAnswer& logged, const Caller& caller) {
   if (const auto* release = std::get_if<ReleaseAnswer>(&logged.answer)) return *release;
-  const auto copy_times = [&](auto answer, BootTime lease_end) {
-    answer.lease = LeftUntil(lease_end, received);
-    answer.waited = absl::ZeroDuration();
-    if (answer.max_hold_remaining.has_value()) {
-      answer.max_hold_remaining = LeftUntil(logged.hard_end, received);
-    }
-    return answer;
-  };
   if (const auto* renewal = std::get_if<RenewAnswer>(&logged.answer)) {
-    return copy_times(*renewal, logged.lease_end);
+    return AnswerFor(caller, *renewal, logged.sent);
   }
   const Hold* hold = HoldById(logged.hold);
   if (hold == nullptr || hold->lost) {
     return Fail(Reason::kLeaseExpired, "command_id",
                 "this command was run before, and the hold it got is over");
   }
-  return copy_times(std::get<Grant>(logged.answer), hold->lease_end);
+  Grant grant = std::get<Grant>(logged.answer);
+  grant.lease = hold->lease_end - logged.sent;
+  return AnswerFor(caller, std::move(grant), logged.sent);
 }
 
 bool EngineCore::AnsweredBefore(Acquire& command, const std::string& key,
@@ -60,12 +51,12 @@ bool EngineCore::AnsweredBefore(Acquire& command, const std::string& key,
     Answer1(reply_to, Mismatch());
   } else if (const auto* under_way = std::get_if<UnderWay>(&found)) {
     Waiter& first = *WaiterById(under_way->waiter);
-    first.replies.push_back(reply_to);
+    first.callers.push_back(Caller{reply_to, command.head.received});
     waiter_of_[{reply_to.channel, reply_to.request_id}] = first.id;
     channel_waiters_[reply_to.channel].insert(first.id);
   } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
     if (!bare) {
-      Answer1(reply_to, CopyOf(*logged, command.head.received));
+      Answer1(reply_to, CopyOf(*logged, Caller{reply_to, command.head.received}));
     } else {
       // Only the store knows whether a bare lease still lives.
       command.owner = std::get<Grant>(logged->answer).owner;
@@ -94,10 +85,10 @@ bool EngineCore::AnsweredBefore(const Release& command, const std::string& key) 
     if (!store_up_) {
       Answer1(reply_to, StoreUnreachable());
     } else {
-      under_way->op->replies.push_back(reply_to);
+      under_way->op->callers.push_back(Caller{reply_to, command.head.received});
     }
   } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
-    Answer1(reply_to, CopyOf(*logged, command.head.received));
+    Answer1(reply_to, CopyOf(*logged, Caller{reply_to, command.head.received}));
   } else {
     Answer1(reply_to,
             std::holds_alternative<CommandLog::Mismatch>(found) ? Mismatch() : Forgotten());
@@ -110,9 +101,9 @@ bool EngineCore::AnsweredBefore(const Renew& command, const std::string& key) {
   const CommandLog::Found found = log_.Find(key, 1, now_);
   if (std::holds_alternative<CommandLog::New>(found)) return false;
   if (const auto* under_way = std::get_if<UnderWay>(&found)) {
-    pending_.at(under_way->renewal).replies.push_back(reply_to);
+    pending_.at(under_way->renewal).callers.push_back(Caller{reply_to, command.head.received});
   } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
-    Answer1(reply_to, CopyOf(*logged, command.head.received));
+    Answer1(reply_to, CopyOf(*logged, Caller{reply_to, command.head.received}));
   } else {
     Answer1(reply_to,
             std::holds_alternative<CommandLog::Mismatch>(found) ? Mismatch() : Forgotten());

@@ -65,12 +65,12 @@ void EngineCore::Handle(ChannelClosed command) {
   const absl::flat_hash_set<LocalId> ids = waiting->second;
   for (const LocalId id : ids) {
     Waiter& waiter = *WaiterById(id);
-    std::erase_if(waiter.replies, [&](const ReplyTo& to) {
-      if (to.channel != command.channel) return false;
-      waiter_of_.erase({to.channel, to.request_id});
+    std::erase_if(waiter.callers, [&](const Caller& caller) {
+      if (caller.to.channel != command.channel) return false;
+      waiter_of_.erase({caller.to.channel, caller.to.request_id});
       return true;
     });
-    if (waiter.replies.empty()) RemoveWaiter(waiter);
+    if (waiter.callers.empty()) RemoveWaiter(waiter);
   }
   channel_waiters_.erase(command.channel);
   CheckDrained();
@@ -117,9 +117,9 @@ void EngineCore::EndSession(Session& session, const absl::Status& status) {
   for (const LocalId waiter_id : waiters) {
     Waiter& waiter = *WaiterById(waiter_id);
     const bool on_stream =
-        waiter.replies.size() == 1 && waiter.replies[0].channel == session.channel;
+        waiter.callers.size() == 1 && waiter.callers[0].to.channel == session.channel;
     if (!on_stream || !status.ok()) {
-      AnswerAll(waiter.replies, status.ok() ? Fail(Reason::kSessionNotFound, "session_id",
+      AnswerAll(waiter.callers, status.ok() ? Fail(Reason::kSessionNotFound, "session_id",
                                                    "the session ended while this command waited")
                                             : status);
     }

@@ -18,7 +18,7 @@ void EngineCore::Handle(Inspect command) {
   if (!valid.ok()) return Answer1(command.head.reply_to, valid);
   Pending pending;
   pending.kind = Pending::Kind::kInspect;
-  pending.replies = {command.head.reply_to};
+  pending.callers = {Caller{command.head.reply_to, command.head.received}};
   Submit(InspectOp{std::move(command.name)}, std::move(pending));
 }
 
@@ -28,12 +28,12 @@ void EngineCore::Handle(List command) {
   if (!valid.ok()) return Answer1(command.head.reply_to, valid);
   Pending pending;
   pending.kind = Pending::Kind::kList;
-  pending.replies = {command.head.reply_to};
+  pending.callers = {Caller{command.head.reply_to, command.head.received}};
   Submit(ListOp{std::move(command.ns), std::move(command.prefix), std::move(command.cursor)},
          std::move(pending));
 }
 
-InspectAnswer EngineCore::AnswerFor(KeyReport report) const {
+InspectAnswer EngineCore::WithQueue(KeyReport report) const {
   InspectAnswer answer{std::move(report), 0};
   const auto it = line_ids_.find(answer.report.name);
   if (it == line_ids_.end()) return answer;
@@ -43,21 +43,21 @@ InspectAnswer EngineCore::AnswerFor(KeyReport report) const {
 
 void EngineCore::OnInspectReply(const Pending& pending, StoreReply& reply) {
   if (auto* report = std::get_if<KeyReport>(&reply.result)) {
-    return AnswerAll(pending.replies, AnswerFor(std::move(*report)));
+    return AnswerAll(pending.callers, WithQueue(std::move(*report)));
   }
   const auto* failure = std::get_if<StoreFailure>(&reply.result);
-  AnswerAll(pending.replies, failure != nullptr ? StatusOf(*failure) : StoreUnreachable());
+  AnswerAll(pending.callers, failure != nullptr ? StatusOf(*failure) : StoreUnreachable());
 }
 
 void EngineCore::OnListReply(const Pending& pending, StoreReply& reply) {
   if (auto* page = std::get_if<ListPage>(&reply.result)) {
     ListAnswer answer;
     answer.next_cursor = std::move(page->next_cursor);
-    for (KeyReport& report : page->keys) answer.keys.push_back(AnswerFor(std::move(report)));
-    return AnswerAll(pending.replies, answer);
+    for (KeyReport& report : page->keys) answer.keys.push_back(WithQueue(std::move(report)));
+    return AnswerAll(pending.callers, answer);
   }
   const auto* failure = std::get_if<StoreFailure>(&reply.result);
-  AnswerAll(pending.replies, failure != nullptr ? StatusOf(*failure) : StoreUnreachable());
+  AnswerAll(pending.callers, failure != nullptr ? StatusOf(*failure) : StoreUnreachable());
 }
 
 void EngineCore::Handle(Drain command) {
