@@ -51,7 +51,7 @@ void EngineCore::Handle(Acquire command) {
   waiter->max_hold = command.max_hold.value_or(options_.default_max_hold);
   if (waiter->max_hold == absl::ZeroDuration()) waiter->max_hold = absl::InfiniteDuration();
   waiter->deadline = command.head.received + command.wait;
-  waiter->op_id = command.command_id.empty() ? EngineOpId() : absl::StrCat("c", command.command_id);
+  waiter->op_id = command.command_id.empty() ? EngineOpId() : absl::StrCat("a", command.command_id);
   waiter->command = std::move(command);
   StartWaiter(std::move(waiter));
 }

@@ -47,7 +47,7 @@ void EngineCore::Handle(Release command) {
   op.kind = LineOp::Kind::kRelease;
   op.ref =
       hold != nullptr ? hold->ref : HoldRef{command.name, command.owner, command.hold_id, "", 1};
-  op.op_id = command.command_id.empty() ? EngineOpId() : absl::StrCat("c", command.command_id);
+  op.op_id = command.command_id.empty() ? EngineOpId() : absl::StrCat("r", command.command_id);
   op.hold = hold != nullptr ? hold->id : 0;
   op.callers = {Caller{reply_to, command.head.received}};
   op.log_key = log_key;

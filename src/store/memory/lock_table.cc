@@ -211,7 +211,8 @@ Result LockTable::TakeNew(const AcquireOp& op, BootTime now) {
 Result LockTable::Do(const ReleaseOp& op, BootTime now) {
   const HoldRef& ref = op.hold;
   KeyRecord* const record = Settle(ref.name, now);
-  HoldRecord* const hold = FindHold(record, ref, /*any_id=*/false);
+  // Whose answer was lost does not know which hold it joined.
+  HoldRecord* const hold = FindHold(record, ref, /*any_id=*/op.kind == ReleaseKind::kUndo);
   if (hold == nullptr) return GoneFrom(record, ref.owner);
   const bool known = Remembers(*hold, op.op_id);
   if ((op.kind == ReleaseKind::kOne && known) || (op.kind == ReleaseKind::kUndo && !known)) {

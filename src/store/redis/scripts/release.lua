@@ -31,12 +31,14 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- #include common_settle
 local v = view(key, all, now)
 if not v then return {10} end
-local h, at = find_hold(v, owner, ARGV[4], ARGV[5], id)
+-- Whose answer was lost does not know which hold it joined.
+local h, at = find_hold(v, owner, ARGV[4], ARGV[5], kind ~= 'u' and id or nil)
 if not h then
   if #v.dead > 0 or (v.total == 0 and v.kept <= now) then settle(key, v, now) end
   return {6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0}
 end
 
+id = h.id
 local known = remembers(h, op)
 if (kind == 'o' and known) or (kind == 'u' and not known) then
   return {5, v.total, h.count, 0, 0}
