@@ -2,8 +2,12 @@
 //
 // Which stores the conformance tests run against.
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/limits.h"
+#include "src/store/memory/memory_store.h"
 #include "src/store/redis/redis_store.h"
 #include "tests/conformance/store_test.h"
 #include "tests/support/redis_server.h"
@@ -37,8 +41,33 @@ class RedisEnvironment final : public StoreEnvironment {
   }
 };
 
+// A fresh state folder for each test.
+class MemoryEnvironment final : public StoreEnvironment {
+ public:
+  MemoryEnvironment() {
+    std::string name = absl::StrCat(::testing::TempDir(), "/holdfast-XXXXXX");
+    root_ = mkdtemp(name.data());
+  }
+  ~MemoryEnvironment() override { std::filesystem::remove_all(root_); }
+
+  std::unique_ptr<Store> MakeStore(TestLoop* loop) override {
+    MemoryStoreOptions options;
+    options.folder = absl::StrCat(root_, "/state");
+    options.max_lease = limits::kDefaultMaxLease;
+    options.clock = &loop->clock();
+    options.wall_clock = &wall_clock_;
+    return MakeMemoryStore(options, loop->uv());
+  }
+
+ private:
+  const MachineWallClock wall_clock_;
+  std::string root_;
+};
+
 }  // namespace
 
-std::vector<StoreKind> AllStoreKinds() { return {{"Redis", RedisEnvironment::Make}}; }
+std::vector<StoreKind> AllStoreKinds() {
+  return {{"Memory", std::make_unique<MemoryEnvironment>}, {"Redis", RedisEnvironment::Make}};
+}
 
 }  // namespace holdfast::testing
