@@ -67,7 +67,8 @@ EDGES = {
     "holdfast_store_redis": "holdfast_store holdfast_base hiredis PkgConfig::libuv",
     "holdfast_server": "holdfast_engine holdfast_store holdfast_store_memory holdfast_store_redis"
                        " holdfast_proto holdfast_base gRPC::grpc++ gRPC::grpc++_reflection"
-                       " spdlog::spdlog CLI11::CLI11 yaml-cpp::yaml-cpp",
+                       " spdlog::spdlog CLI11::CLI11 yaml-cpp::yaml-cpp nlohmann_json::nlohmann_json"
+                       " PkgConfig::libuv",
     "holdfast_client": "holdfast_proto holdfast_base gRPC::grpc++",
     "holdfast_cli": "holdfast_client holdfast_base CLI11::CLI11 nlohmann_json::nlohmann_json",
 }
