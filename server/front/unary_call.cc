@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/front/unary_call.h"
+
+#include "src/base/status.h"
+
+namespace holdfast::server {
+
+UnaryCall::UnaryCall(const Front& front, grpc::CallbackServerContext* context,
+                     grpc::ByteBuffer* response, Encoder encode)
+    : front_(front),
+      context_(context),
+      response_(response),
+      encode_(std::move(encode)),
+      channel_(front.loop->NewChannel()) {}
+
+void UnaryCall::Send(absl::StatusOr<engine::Command> command) {
+  if (!command.ok()) {
+    end_ = End::kAnswered;
+    return Answer(command.status());
+  }
+  if (!front_.loop->Post({channel_, self_, {*std::move(command)}})) {
+    end_ = End::kAnswered;
+    Answer(QueueFull());
+  }
+}
+
+void UnaryCall::Answer(const absl::Status& status) { Finish(ToGrpcStatus(status, *context_)); }
+
+bool UnaryCall::Deliver(absl::Span<engine::Event> events) {
+  absl::Status status;
+  if (auto* end = std::get_if<engine::EndStream>(&events[0].body)) {
+    status = end->status;
+  } else if (auto* reply = std::get_if<engine::Reply>(&events[0].body)) {
+    if (auto* failed = std::get_if<absl::Status>(&reply->result)) {
+      status = *failed;
+    } else {
+      if (auto* grant = std::get_if<engine::Grant>(&reply->result)) granted_ = *grant;
+      *response_ = encode_(reply->result);
+    }
+  } else {
+    return true;
+  }
+  End expected = End::kNotYet;
+  if (end_.compare_exchange_strong(expected, End::kAnswered)) {
+    Answer(status);
+  } else if (granted_.has_value()) {
+    Undo(*granted_);
+  }
+  return false;
+}
+
+void UnaryCall::OnCancel() {
+  End expected = End::kNotYet;
+  if (!end_.compare_exchange_strong(expected, End::kCancelled)) return;
+  front_.loop->PostUnrefusable({channel_, nullptr, {engine::ChannelClosed{channel_}}});
+  Finish(grpc::Status::CANCELLED);
+}
+
+void UnaryCall::OnDone() {
+  const bool unheard = end_ == End::kAnswered && context_->IsCancelled();
+  if (unheard && granted_.has_value()) Undo(*granted_);
+  self_.reset();  // may be the end of this
+}
+
+void UnaryCall::Undo(const engine::Grant& grant) {
+  if (retryable_) return;
+  // Nobody waits for its answer: the channel has no sink.
+  const uint64_t channel = front_.loop->NewChannel();
+  front_.loop->PostUnrefusable(
+      {channel,
+       nullptr,
+       {engine::Release{HeadFor(front_, channel, 1), grant.name, grant.owner, grant.hold_id, ""}}});
+}
+
+}  // namespace holdfast::server

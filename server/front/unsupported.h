@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of the contract that this version answers with UNIMPLEMENTED, UNSUPPORTED and their name.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include "absl/strings/string_view.h"
+#include "server/front/front.h"
+
+namespace holdfast::server {
+
+inline grpc::ServerUnaryReactor* UnsupportedUnary(grpc::CallbackServerContext* context,
+                                                  absl::string_view feature) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(Unsupported(feature), *context));
+  return reactor;
+}
+
+inline grpc::ServerWriteReactor<grpc::ByteBuffer>* UnsupportedStream(
+    grpc::CallbackServerContext* context, absl::string_view feature) {
+  class Reactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+    void OnDone() override { delete this; }
+  };
+  auto* reactor = new Reactor;
+  reactor->Finish(ToGrpcStatus(Unsupported(feature), *context));
+  return reactor;
+}
+
+}  // namespace holdfast::server
