@@ -38,6 +38,7 @@ void EngineCore::Handle(Acquire command) {
     const std::string key = CommandLog::Key(command.session_id, command.name, command.command_id);
     if (AnsweredBefore(command, key, waiter)) return;
     waiter->log_key = key;
+    waiter->digest = DigestOf(command);  // as the caller sent it: a retry sends the same
   }
   if (draining_ && !waiter->replay_only) {
     return Answer1(reply_to, Fail(Reason::kDraining, "",
@@ -81,7 +82,7 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
   waiter.id = ++last_id_;
   waiter.line = &line;
   if (!waiter.log_key.empty() && !waiter.replay_only) {
-    log_.Begin(waiter.log_key, DigestOf(waiter.command), UnderWay{.waiter = waiter.id});
+    log_.Begin(waiter.log_key, waiter.digest, UnderWay{.waiter = waiter.id});
   }
   waiter_of_[{reply_to.channel, reply_to.request_id}] = waiter.id;
   channel_waiters_[reply_to.channel].insert(waiter.id);

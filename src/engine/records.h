@@ -83,6 +83,7 @@ struct Waiter {
   Acquire command;
   std::vector<Caller> callers;
   std::string log_key;  // empty: no command_id
+  uint64_t digest = 0;
   LocalId session = 0;
   Line* line = nullptr;
   std::list<LocalId>::iterator place;  // in line->waiters, where in_line

@@ -373,7 +373,8 @@ void SimClient::OnReply(uint64_t channel, const engine::Reply& reply) {
   } else if (const auto* status = std::get_if<absl::Status>(&reply.result)) {
     tally_->errors++;
     if (ReasonOf(*status) == Reason::kUnspecified || ReasonOf(*status) == Reason::kStoreError ||
-        ReasonOf(*status) == Reason::kInvalidField) {
+        ReasonOf(*status) == Reason::kInvalidField ||
+        ReasonOf(*status) == Reason::kCommandMismatch) {
       Complain(absl::StrCat("unexpected error: ", std::string(status->message())));
     }
     if (asked.kind == Asked::Kind::kRenew) Forget(asked.hold_id);
