@@ -183,7 +183,8 @@ void EngineLoop::Impl::OnStoreEvent(StoreEvent event) {
     case StoreEvent::Kind::kGrace:
       if (event.remaining > absl::ZeroDuration()) {
         LogWarn(absl::StrCat("the store is in its grace period for another ",
-                             FormatDuration(event.remaining), ": ", event.detail,
+                             FormatDuration(absl::Ceil(event.remaining, absl::Seconds(1))), ": ",
+                             event.detail,
                              ", grants nothing until then; --no-grace skips this on a store that "
                              "nobody holds locks on"),
                 {{"store", store_description}});

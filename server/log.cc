@@ -33,6 +33,20 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::info;
 }
 
+absl::string_view LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kError:
+      return "error";
+    case LogLevel::kWarn:
+      return "warn";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kDebug:
+      return "debug";
+  }
+  return "info";
+}
+
 std::string JsonString(absl::string_view text) {
   return nlohmann::json(std::string(text))
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -44,11 +58,12 @@ std::string TextValue(absl::string_view value) {
   return plain ? std::string(value) : absl::StrCat("\"", absl::Utf8SafeCEscape(value), "\"");
 }
 
-void Write(spdlog::level::level_enum level, absl::string_view message, LogFields fields) {
+void Write(LogLevel level, absl::string_view message, LogFields fields) {
   spdlog::logger* logger = spdlog::default_logger_raw();
-  if (!logger->should_log(level)) return;
-  const std::string line = RenderLine(g_format.load(std::memory_order_relaxed), message, fields);
-  logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+  if (!logger->should_log(SpdlogLevel(level))) return;
+  const std::string line =
+      RenderLine(g_format.load(std::memory_order_relaxed), level, message, fields);
+  logger->log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 // gRPC reports what its callers learn as statuses anyway: its lines are for finding faults.
@@ -68,9 +83,8 @@ void InitLog(LogLevel level, LogFormat format) {
   g_format.store(format, std::memory_order_relaxed);
   auto logger = std::make_shared<spdlog::logger>("holdfastd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  const char* pattern = format == LogFormat::kJson
-                            ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})"
-                            : "%Y-%m-%dT%H:%M:%S.%eZ %-5l %v";
+  const char* pattern = format == LogFormat::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ",%v})"
+                                                   : "%Y-%m-%dT%H:%M:%S.%eZ %v";
   logger->set_pattern(pattern, spdlog::pattern_time_type::utc);
   logger->set_level(SpdlogLevel(level));
   spdlog::set_default_logger(std::move(logger));
@@ -79,29 +93,32 @@ void InitLog(LogLevel level, LogFormat format) {
 }
 
 void LogError(absl::string_view message, LogFields fields) {
-  Write(spdlog::level::err, message, fields);
+  Write(LogLevel::kError, message, fields);
 }
 void LogWarn(absl::string_view message, LogFields fields) {
-  Write(spdlog::level::warn, message, fields);
+  Write(LogLevel::kWarn, message, fields);
 }
 void LogInfo(absl::string_view message, LogFields fields) {
-  Write(spdlog::level::info, message, fields);
+  Write(LogLevel::kInfo, message, fields);
 }
 void LogDebug(absl::string_view message, LogFields fields) {
-  Write(spdlog::level::debug, message, fields);
+  Write(LogLevel::kDebug, message, fields);
 }
 
-std::string RenderLine(LogFormat format, absl::string_view message, LogFields fields) {
+std::string RenderLine(LogFormat format, LogLevel level, absl::string_view message,
+                       LogFields fields) {
   std::string line;
   if (format == LogFormat::kJson) {
-    line = absl::StrCat("\"message\":", JsonString(message));
+    line = absl::StrCat("\"level\":\"", LevelName(level), "\",\"message\":", JsonString(message));
     for (const LogField& field : fields) {
       absl::StrAppend(&line, ",", JsonString(field.name), ":", JsonString(field.value));
     }
     return line;
   }
   // A message may quote what a client or a store said: keep it on its line.
-  line = absl::Utf8SafeCEscape(message);
+  line = absl::StrCat(LevelName(level),
+                      level == LogLevel::kWarn || level == LogLevel::kInfo ? "  " : " ",
+                      absl::Utf8SafeCEscape(message));
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
   }

@@ -38,7 +38,8 @@ void LogWarn(absl::string_view message, LogFields fields = {});
 void LogInfo(absl::string_view message, LogFields fields = {});
 void LogDebug(absl::string_view message, LogFields fields = {});
 
-// One line's content without time and level, as the two formats render it. For tests.
-std::string RenderLine(LogFormat format, absl::string_view message, LogFields fields);
+// One line without its time, as the two formats render it. For tests.
+std::string RenderLine(LogFormat format, LogLevel level, absl::string_view message,
+                       LogFields fields);
 
 }  // namespace holdfast::server

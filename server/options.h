@@ -6,8 +6,8 @@
 //
 //   --max-lease=30s     HOLDFAST_MAX_LEASE=30s     max-lease: 30s
 //
-// A repeatable option that is given replaces what a weaker source said, all of it. An empty
-// variable counts as unset.
+// Of a flag that is given twice the last one counts, where it is not repeatable. A repeatable option
+// replaces what a weaker source said, all of it. An empty variable counts as unset.
 #pragma once
 
 #include <functional>

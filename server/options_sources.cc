@@ -111,17 +111,18 @@ absl::StatusOr<Given> ReadFlags(const std::vector<std::string>& arguments) {
           absl::StrCat("unexpected argument '", extra, "': holdfastd takes options only"));
     }
     const std::string name = extra.substr(0, extra.find('='));
-    return UsageError(
-        absl::StrCat("unknown option '", name, "'",
-                     DidYouMean(name.substr(name.find_first_not_of('-') == std::string::npos
-                                                ? name.size()
-                                                : name.find_first_not_of('-')),
-                                "--", OptionScope::kFlagOnly),
-                     "; --help lists all"));
+    const size_t word = std::min(name.find_first_not_of('-'), name.size());
+    return UsageError(absl::StrCat("unknown option '", name, "'",
+                                   DidYouMean(name.substr(word), "--", OptionScope::kFlagOnly),
+                                   "; --help lists all"));
   }
   Given given;
   for (const auto& [option, flag] : known) {
-    if (flag->count() > 0) given[option] = {option->flag(), flag->results()};
+    if (flag->count() == 0) continue;
+    std::vector<std::string> values = flag->results();
+    // The last one counts, so that a wrapper's flags can be overruled.
+    if (!option->repeatable) values = {values.back()};
+    given[option] = {option->flag(), std::move(values)};
   }
   return given;
 }

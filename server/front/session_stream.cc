@@ -162,7 +162,16 @@ void SessionStream::OnCancel() {
 }
 
 void SessionStream::OnDone() {
-  PostClosed(context_->IsCancelled() ? HowItBroke() : engine::StreamEnd::kByClient);
+  if (context_->IsCancelled()) {
+    PostClosed(HowItBroke());
+  } else if (end_->ok()) {
+    PostClosed(engine::StreamEnd::kByClient);
+  } else if (ReasonOf(*end_) != Reason::kDraining) {
+    // Our side ended it: that the status was sent does not mean that the client has read it. (Of a
+    // drained daemon nothing more is given back: what its holders did not acknowledge has its
+    // lease.)
+    PostClosed(engine::StreamEnd::kFellSilent);
+  }
   self_.reset();  // may be the end of this
 }
 

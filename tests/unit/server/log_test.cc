@@ -9,14 +9,16 @@ namespace holdfast::server {
 namespace {
 
 TEST(Log, TextStaysOnItsLine) {
-  EXPECT_EQ(RenderLine(LogFormat::kText, "two\nlines", {{"key", "a b"}, {"n", "3"}, {"empty", ""}}),
-            R"(two\nlines key="a b" n=3 empty="")");
+  EXPECT_EQ(RenderLine(LogFormat::kText, LogLevel::kWarn, "two\nlines",
+                       {{"key", "a b"}, {"n", "3"}, {"empty", ""}}),
+            R"(warn  two\nlines key="a b" n=3 empty="")");
 }
 
 TEST(Log, JsonIsAnObjectsInside) {
-  const std::string line =
-      RenderLine(LogFormat::kJson, "say \"hi\"", {{"key", "a\nb"}, {"bad", "\xff"}});
+  const std::string line = RenderLine(LogFormat::kJson, LogLevel::kError, "say \"hi\"",
+                                      {{"key", "a\nb"}, {"bad", "\xff"}});
   const auto parsed = nlohmann::json::parse("{" + line + "}");
+  EXPECT_EQ(parsed["level"], "error");
   EXPECT_EQ(parsed["message"], "say \"hi\"");
   EXPECT_EQ(parsed["key"], "a\nb");
   EXPECT_TRUE(parsed.contains("bad"));

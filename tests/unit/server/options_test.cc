@@ -95,6 +95,11 @@ TEST(Options, SwitchesTakeAValueToo) {
   EXPECT_THAT(Failure({"--no-grace=perhaps"}), HasSubstr("true or false"));
 }
 
+TEST(Options, TheLastFlagCounts) {
+  EXPECT_EQ(Load({"--namespace=a", "--namespace=b"})->default_namespace, "b");
+  EXPECT_FALSE(Load({"--no-grace", "--no-grace=false"})->no_grace);
+}
+
 TEST(Options, ErrorsSayWhereWhatAndWhatIsAllowed) {
   EXPECT_EQ(
       Failure({"--max-lease=7"}),
@@ -109,7 +114,6 @@ TEST(Options, ErrorsSayWhereWhatAndWhatIsAllowed) {
   EXPECT_THAT(Failure({"--namespace=Upper"}), HasSubstr("a-z"));
   EXPECT_THAT(Failure({"--redis-prefix={x}"}), HasSubstr("braces"));
   EXPECT_THAT(Failure({"--max-lease"}), HasSubstr("--max-lease"));
-  EXPECT_THAT(Failure({"--store=a:", "--store=memory:"}), HasSubstr("takes one value"));
   EXPECT_THAT(Failure({"serve"}), HasSubstr("unexpected argument 'serve'"));
 }
 
@@ -134,6 +138,7 @@ TEST(ConfigFileErrors, NameFileAndLine) {
   EXPECT_THAT(failure("listen:\n  - 127.0.0.1:1\n  - nonsense\n"), HasSubstr("'nonsense'"));
   EXPECT_THAT(failure("log-level: info\nlog-level: warn\n"),
               HasSubstr(":2: log-level is given twice"));
+  EXPECT_THAT(failure("store: [a, b]\n"), HasSubstr(":1: store takes one value, but has 2"));
   EXPECT_THAT(failure("store:\n"), HasSubstr(":1: store must have a value"));
   EXPECT_THAT(failure("config: other.yaml\n"), HasSubstr("unknown option 'config'"));
   EXPECT_THAT(failure("- a\n- b\n"), HasSubstr("must be a mapping"));
