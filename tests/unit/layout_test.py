@@ -59,7 +59,8 @@ CALLS = [
 
 # What each library of ours may link. Packages are listed too: a new one is a decision.
 EDGES = {
-    "holdfast_base": "absl::flat_hash_map absl::status absl::statusor absl::strings absl::time",
+    "holdfast_base": "absl::flat_hash_map absl::status absl::statusor absl::strings absl::time"
+                     " OpenSSL::Crypto",
     "holdfast_engine": "holdfast_base",
     "holdfast_store": "holdfast_base",
     "holdfast_store_memory": "holdfast_store holdfast_base PkgConfig::lmdb PkgConfig::libuv"
