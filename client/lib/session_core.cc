@@ -23,7 +23,7 @@ std::chrono::nanoseconds Chrono(absl::Duration duration) {
 
 absl::Status NoAnswer(absl::string_view what, absl::Duration after) {
   return absl::UnavailableError(
-      absl::StrCat("the daemon did not answer ", what, " within ", FormatDuration(after)));
+      absl::StrCat("the daemon did not answer ", what, " within ", DurationText(after)));
 }
 
 }  // namespace
