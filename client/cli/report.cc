@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/report.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/exit_codes.h"
+#include "client/lib/convert.h"
+#include "src/base/durations.h"
+#include "src/base/status.h"
+
+namespace holdfast::cli {
+namespace {
+
+using client::FromMessage;
+using nlohmann::json;
+
+int64_t Millis(const google::protobuf::Duration& duration) {
+  return absl::ToInt64Milliseconds(FromMessage(duration));
+}
+
+std::string ReasonOf(const v1::AcquireResponse& answer) {
+  const std::string name = v1::NotAcquiredReason_Name(answer.reason());
+  const absl::string_view prefix = "NOT_ACQUIRED_REASON_";
+  return name.substr(std::min(prefix.size(), name.size()));
+}
+
+// Bytes of a note that are no UTF-8 must not end the program.
+std::string Line(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void Report::Answer(const json& object, absl::string_view text) const {
+  std::cout << (global_.json ? Line(object) : std::string(text)) << std::flush;
+}
+
+void Report::Note(absl::string_view event, absl::string_view message) const {
+  if (global_.json) {
+    std::cerr << Line({{"event", std::string(event)}, {"message", std::string(message)}});
+  } else {
+    std::cerr << "holdfast: " << message << "\n";
+  }
+}
+
+int Report::Failure(const absl::Status& status) const {
+  const std::string text = Explain(status, global_.address);
+  if (!global_.json) {
+    std::cerr << "holdfast: " << text << "\n";
+    return ExitCodeOf(status);
+  }
+  json error = {{"code", absl::StatusCodeToString(status.code())},
+                {"reason", std::string(ReasonName(holdfast::ReasonOf(status)))},
+                {"message", text}};
+  if (const std::string field = FieldOf(status); !field.empty()) error["field"] = field;
+  if (const auto retry = RetryAfterOf(status)) {
+    error["retry_after_ms"] = absl::ToInt64Milliseconds(*retry);
+  }
+  std::cerr << Line({{"error", error}});
+  return ExitCodeOf(status);
+}
+
+void Report::Busy(const std::string& key, const v1::AcquireResponse& answer) const {
+  json object = {{"acquired", false},
+                 {"key", key},
+                 {"reason", ReasonOf(answer)},
+                 {"queue_length", answer.queue_length()},
+                 {"holders", json::array()}};
+  std::string text = absl::StrCat(key, " is busy");
+  if (answer.reason() == v1::NOT_ACQUIRED_REASON_WAIT_EXPIRED) {
+    text = absl::StrCat("waited in vain for ", key);
+  }
+  for (const v1::Holder& holder : answer.holders()) {
+    object["holders"].push_back(ToJson(holder));
+    absl::StrAppend(&text, ": ", Describe(holder));
+  }
+  if (answer.holders().empty()) {
+    absl::StrAppend(&text, ": nobody holds it, but it is kept back for a while (--at-least)");
+  }
+  if (answer.queue_length() > 0) {
+    absl::StrAppend(&text, "; ", answer.queue_length(), " in line");
+  }
+  if (global_.json) {
+    std::cout << Line(object) << std::flush;
+  } else {
+    std::cerr << "holdfast: " << text << "\n";
+  }
+}
+
+std::string Explain(const absl::Status& status, const std::string& address) {
+  std::string words(status.message());
+  const auto retry = RetryAfterOf(status);
+  const std::string later =
+      retry.has_value() ? absl::StrCat(" Try again in ", DurationText(*retry), ".") : "";
+  switch (holdfast::ReasonOf(status)) {
+    case Reason::kUnspecified:
+      if (!client::IsUnreachable(status)) return words;
+      // gRPC says the same several times over; the cause comes last.
+      if (const size_t cause = words.rfind(": "); cause != std::string::npos) {
+        words.erase(0, cause + 2);
+      }
+      return absl::StrCat("cannot reach a daemon at ", address, " (", words,
+                          "). Is holdfastd running? Start it with `holdfastd`, or name another "
+                          "address with --address or HOLDFAST_ADDRESS.");
+    case Reason::kStoreUnreachable:
+      return absl::StrCat("the daemon at ", address, " cannot reach its store: ", words,
+                          ". Nothing was granted; its log says more.", later);
+    case Reason::kGracePeriod:
+      return absl::StrCat("the daemon at ", address, " grants no locks yet: ", words, ".", later);
+    case Reason::kDraining:
+      return absl::StrCat("the daemon at ", address, " is shutting down: ", words, ".", later);
+    case Reason::kNotOwner:
+    case Reason::kLeaseExpired:
+      return absl::StrCat("the lock is not held any more: ", words);
+    default:
+      return absl::StrCat(words, later.empty() ? "" : ".", later);
+  }
+}
+
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  switch (holdfast::ReasonOf(status)) {
+    case Reason::kInvalidField:
+    case Reason::kUnsupported:
+      return kExitUsage;
+    case Reason::kNotOwner:
+    case Reason::kLeaseExpired:
+    case Reason::kSessionExpired:
+    case Reason::kSessionClosed:
+      return kExitLost;
+    default:
+      return kExitUnavailable;
+  }
+}
+
+json ToJson(const v1::Holder& holder) {
+  json object = {{"owner_fingerprint", holder.owner_fingerprint()},
+                 {"hold_id", holder.hold_id()},
+                 {"note", holder.note()},
+                 {"hold_count", holder.hold_count()},
+                 {"fencing_token", holder.fencing_token()},
+                 {"has_session", holder.has_session()},
+                 {"foreign", holder.foreign()}};
+  if (holder.has_held_for()) object["held_for_ms"] = Millis(holder.held_for());
+  if (holder.has_expires_in()) object["expires_in_ms"] = Millis(holder.expires_in());
+  return object;
+}
+
+json ToJson(const v1::KeyState& state) {
+  json object = {{"key", state.key()},
+                 {"free", state.free()},
+                 {"fencing_token", state.fencing_token()},
+                 {"queue_length", state.queue_length()},
+                 {"holders", json::array()}};
+  for (const v1::Holder& holder : state.holders()) object["holders"].push_back(ToJson(holder));
+  if (state.has_kept_for()) object["kept_for_ms"] = Millis(state.kept_for());
+  return object;
+}
+
+json ToJson(const v1::Grant& grant) {
+  json object = {{"namespace", grant.namespace_()},
+                 {"key", grant.key()},
+                 {"owner", grant.owner()},
+                 {"hold_id", grant.hold_id()},
+                 {"fencing_token", grant.fencing_token()},
+                 {"hold_count", grant.hold_count()},
+                 {"lease_ms", Millis(grant.lease())}};
+  if (grant.has_max_hold_remaining()) {
+    object["max_hold_remaining_ms"] = Millis(grant.max_hold_remaining());
+  }
+  return object;
+}
+
+std::string Describe(const v1::Holder& holder) {
+  std::string text = absl::StrCat("held by ", holder.owner_fingerprint());
+  if (!holder.note().empty()) absl::StrAppend(&text, " (", holder.note(), ")");
+  if (holder.foreign()) absl::StrAppend(&text, " (a program without Holdfast)");
+  if (holder.has_held_for()) {
+    absl::StrAppend(&text, " for ", DurationText(FromMessage(holder.held_for())));
+  }
+  absl::StrAppend(&text, ", expires ",
+                  holder.has_expires_in()
+                      ? absl::StrCat("in ", DurationText(FromMessage(holder.expires_in())))
+                      : "never");
+  if (holder.has_session()) absl::StrAppend(&text, " unless its session renews it");
+  return text;
+}
+
+}  // namespace holdfast::cli

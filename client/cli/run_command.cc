@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// run: take the lock, run the command under it, give the lock back.
+#include <poll.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/exit_codes.h"
+#include "client/cli/nesting.h"
+#include "client/cli/report.h"
+#include "client/cli/signals.h"
+#include "client/cli/supervisor.h"
+#include "client/lib/convert.h"
+#include "client/lib/endpoint.h"
+#include "client/lib/session.h"
+#include "src/base/limits.h"
+#include "src/base/status.h"
+
+namespace holdfast::cli {
+namespace {
+
+using client::Session;
+using client::ToMessage;
+
+// Of the command's words only the program: its arguments may be secrets, and notes are for
+// everybody.
+std::string DefaultNote(const std::vector<std::string>& command) {
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host - 1);
+  const passwd* const user = getpwuid(geteuid());
+  const std::string program = command[0].substr(command[0].rfind('/') + 1);
+  const std::string note =
+      absl::StrCat(user != nullptr ? user->pw_name : absl::StrCat(geteuid()).c_str(), "@", host,
+                   " pid ", getpid(), " ", program);
+  return IsUtf8(note) ? note.substr(0, limits::kMaxNoteBytes) : absl::StrCat("pid ", getpid());
+}
+
+v1::AcquireRequest RequestFor(const GlobalOptions& global, const RunOptions& options) {
+  v1::AcquireRequest request;
+  request.set_namespace_(global.ns);
+  request.set_key(options.key);
+  request.set_owner(OwnerAround(CurrentEnvironment(), {global.ns, options.key}));
+  request.set_note(options.note.value_or(DefaultNote(options.command)));
+  *request.mutable_wait() = ToMessage(options.wait);
+  *request.mutable_lease() = ToMessage(options.lease);
+  *request.mutable_max_hold() = ToMessage(options.max_hold);
+  *request.mutable_min_hold() = ToMessage(options.at_least);
+  return request;
+}
+
+struct Attempt {
+  std::unique_ptr<Session> session;
+  absl::StatusOr<v1::AcquireResponse> answer = absl::UnavailableError("no answer");
+};
+
+void TakeLock(const GlobalOptions& global, const RunOptions& options, client::BootTimer* wake,
+              Attempt* attempt) {
+  const auto channel = client::Connect(global.address);
+  if (!channel.ok()) {
+    attempt->answer = channel.status();
+    return;
+  }
+  client::SessionOptions session_options;
+  session_options.client_name = "holdfast run";
+  session_options.on_event = [wake](const client::SessionEvent&) { wake->Wake(); };
+  auto session = Session::Open(*channel, session_options);
+  if (!session.ok()) {
+    attempt->answer = session.status();
+    return;
+  }
+  attempt->session = *std::move(session);
+  attempt->answer = attempt->session->Acquire(RequestFor(global, options));
+}
+
+// In a thread of its own, so that signals can end the wait. They end the process then: the
+// connection closes, and the daemon takes the waiter out of the line, or the grant back.
+Attempt TakeLockOrDie(const GlobalOptions& global, const RunOptions& options, Signals& signals,
+                      client::BootTimer* wake) {
+  Attempt attempt;
+  std::atomic<bool> done = false;
+  std::thread taker([&] {
+    TakeLock(global, options, wake, &attempt);
+    done = true;
+    wake->Wake();
+  });
+  while (!done) {
+    pollfd fds[] = {{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+                    {.fd = wake->wake_fd(), .events = POLLIN, .revents = 0}};
+    poll(fds, 2, -1);
+    wake->Drain();
+    while (const std::optional<int> signal = signals.Take()) {
+      if (*signal != SIGCHLD && *signal != SIGCONT) DieOf(*signal);
+    }
+  }
+  taker.join();
+  return attempt;
+}
+
+// Runs the command as often as it may be run. Answers the exit code, and whether the lock was lost.
+Supervisor::Outcome RunUnderLock(Supervisor& supervisor, const RunOptions& options,
+                                 const Report& report, const Environment& environment) {
+  Supervisor::Outcome outcome;
+  for (int retries = 0;; ++retries) {
+    outcome = supervisor.RunOnce(environment);
+    const bool may_retry = outcome.started && outcome.exit_code != 0 && !outcome.lost &&
+                           !outcome.interrupted && retries < options.retry;
+    if (!may_retry) return outcome;
+    report.Note("retry",
+                absl::StrCat("the command failed with ", outcome.exit_code, "; running it again (",
+                             retries + 1, " of ", options.retry, ")"));
+  }
+}
+
+// Gives the hold back. Answers whether it was still there.
+bool GiveBack(Session& session, const std::string& hold_id, const Report& report) {
+  const auto loss = session.LossOf(hold_id);
+  if (loss.has_value()) {
+    if (loss->told) session.LostAck(hold_id).IgnoreError();
+    return false;
+  }
+  const auto released = session.Release(hold_id);
+  if (released.ok()) return true;
+  const Reason reason = ReasonOf(released.status());
+  if (reason == Reason::kNotOwner || reason == Reason::kLeaseExpired) return false;
+  report.Note("not_released",
+              absl::StrCat("could not give the lock back (", released.status().message(),
+                           "): it ends with its lease"));
+  return true;
+}
+
+}  // namespace
+
+int Execute(const GlobalOptions& global, const RunOptions& options) {
+  const Report report(global);
+  Signals signals;  // before anything starts a thread
+  // What the command leaves behind when it is stopped is waited for, too.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  client::BootTimer wake;
+  Attempt attempt = TakeLockOrDie(global, options, signals, &wake);
+  if (!attempt.answer.ok()) return report.Failure(attempt.answer.status());
+  if (!attempt.answer->has_grant()) {
+    report.Busy(options.key, *attempt.answer);
+    return options.conflict_exit_code;
+  }
+  const v1::Grant& grant = attempt.answer->grant();
+
+  std::optional<Guard> guard;
+  if (options.on_lost != OnLost::kContinue) {
+    auto started = Guard::Start();
+    if (!started.ok()) return report.Failure(started.status());
+    guard.emplace(*std::move(started));
+  }
+  Supervisor supervisor({.options = &options,
+                         .report = &report,
+                         .signals = &signals,
+                         .session = attempt.session.get(),
+                         .wake = &wake,
+                         .guard = guard.has_value() ? &*guard : nullptr},
+                        grant.hold_id(), client::FromMessage(grant.lease()));
+  const Environment environment = EnvironmentInside(CurrentEnvironment(), {global.ns, options.key},
+                                                    grant.owner(), grant.fencing_token());
+  const Supervisor::Outcome outcome = RunUnderLock(supervisor, options, report, environment);
+  guard.reset();
+  const bool was_there = GiveBack(*attempt.session, grant.hold_id(), report);
+  if (options.on_lost == OnLost::kContinue) return outcome.exit_code;
+  if (!was_there && !outcome.lost) {
+    report.Note("lost",
+                absl::StrCat("the lock ", options.key, " was lost before the command had ended"));
+  }
+  return outcome.lost || !was_there ? kExitLost : outcome.exit_code;
+}
+
+}  // namespace holdfast::cli
