@@ -20,7 +20,7 @@ class FaultsTest : public RedisTest {
     if (server_ != nullptr) client_ = Up(NoGrace());
   }
   void TearDown() override {
-    if (client_ != nullptr) EXPECT_EQ(client_->unexpected_replies(), 0u);
+    EXPECT_TRUE(client_ == nullptr || client_->unexpected_replies() == 0);
   }
 
   std::unique_ptr<StoreClient> client_;

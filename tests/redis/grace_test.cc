@@ -148,7 +148,7 @@ TEST_F(GraceTest, RenewAndReleaseWorkInGrace) {
   // Another life wrote its marker over the same data, as a failover does.
   server_->Run({"HSET", "t:#state", "inc", "another:life"});
   As<InGrace>(client->Ask(Acquire(Hold("k2", "b"))));
-  As<InGrace>(client->Ask(Acquire(a))) << "old data may be stale";
+  As<InGrace>(client->Ask(Acquire(a)));  // its data may be stale, so not even its owner
   EXPECT_EQ(As<Renewed>(client->Ask(RenewOp{a, absl::Seconds(30)})).lease_remaining,
             absl::Seconds(30));
   EXPECT_TRUE(As<Released>(client->Ask(Release(a))).freed);
@@ -194,7 +194,7 @@ TEST_F(GraceTest, AServerDemotedUnderAnOpenConnectionIsLeft) {
   ASSERT_TRUE(client->WaitEvent(Kind::kDown).has_value());
   server_->Run({"REPLICAOF", "NO", "ONE"});
   ASSERT_TRUE(client->WaitEvent(Kind::kUp).has_value());
-  As<InGrace>(client->Ask(Acquire(Hold("k2", "a")))) << "the replication id is another one";
+  As<InGrace>(client->Ask(Acquire(Hold("k2", "a"))));  // the replication id is another one
 }
 
 }  // namespace

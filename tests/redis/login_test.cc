@@ -45,7 +45,7 @@ class LoginTest : public RedisTest {
 };
 
 TEST_F(LoginTest, AWrongPasswordIsSaidAndNotShown) {
-  StartServer({"--requirepass", "p@ss:word"});
+  ASSERT_NO_FATAL_FAILURE(StartServer({"--requirepass", "p@ss:word"}));
   // The raw client logs in too, so that the server can be looked at.
   server_->Run({"AUTH", "p@ss:word"});
   const std::string path = server_->socket_path();
@@ -61,7 +61,7 @@ TEST_F(LoginTest, AWrongPasswordIsSaidAndNotShown) {
 }
 
 TEST_F(LoginTest, AUserAndADatabaseAreUsed) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   server_->Run({"ACL", "SETUSER", "alice", "on", ">secret", "~*", "&*", "+@all"});
   auto client = With(absl::StrCat("redis+unix://alice:secret@", server_->socket_path(), "?db=3"));
   ExpectServes(*client);
@@ -72,7 +72,7 @@ TEST_F(LoginTest, AUserAndADatabaseAreUsed) {
 
 TEST_F(LoginTest, HostNamesAndAddressesAreReached) {
   const int port = FreePort();
-  StartServer({"--port", absl::StrCat(port), "--bind", "127.0.0.1"});
+  ASSERT_NO_FATAL_FAILURE(StartServer({"--port", absl::StrCat(port), "--bind", "127.0.0.1"}));
   auto by_address = With(absl::StrCat("redis://127.0.0.1:", port));
   ExpectServes(*by_address);
   auto by_name = With(absl::StrCat("redis://localhost:", port));
@@ -80,7 +80,7 @@ TEST_F(LoginTest, HostNamesAndAddressesAreReached) {
 }
 
 TEST_F(LoginTest, ANameThatCannotBeResolvedIsDown) {
-  StartServer();
+  ASSERT_NO_FATAL_FAILURE(StartServer());
   auto client = With("redis://does-not-exist.invalid");
   const auto down = client->WaitEvent(Kind::kDown);
   ASSERT_TRUE(down.has_value());
