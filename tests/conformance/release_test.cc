@@ -77,6 +77,8 @@ TEST_P(ReleaseTest, OnlyTheHolderReleases) {
   wrong_epoch.epoch = 2;
   for (const HoldRef& wrong : {wrong_owner, wrong_id, wrong_session, no_session, wrong_epoch}) {
     for (ReleaseKind kind : {ReleaseKind::kOne, ReleaseKind::kAll, ReleaseKind::kUndo}) {
+      // An undo goes by owner, session and command: it need not know which hold it joined.
+      if (kind == ReleaseKind::kUndo && wrong.hold_id == wrong_id.hold_id) continue;
       const HoldGone gone = Expect<HoldGone>(Release(wrong, kind));
       EXPECT_TRUE(gone.held_by_other);
       EXPECT_EQ(gone.owner_count, wrong.owner == wrong_owner.owner ? 0u : 1u);
@@ -120,6 +122,18 @@ TEST_P(ReleaseTest, UndoTakesBackAGrantThatWasCarriedOut) {
   EXPECT_TRUE(Expect<Released>(Release(op.hold, ReleaseKind::kUndo, "op-1")).freed);
   EXPECT_TRUE(Expect<KeyReport>(InspectOp{{"default", "k"}}).free());
   Expect<HoldGone>(Release(op.hold, ReleaseKind::kUndo, "op-1"));
+}
+
+TEST_P(ReleaseTest, UndoFindsTheHoldThatItsCommandJoined) {
+  AcquireOp op = Acquire(Hold("k", "a"));
+  op.op_id = "op-1";
+  Expect<Granted>(op);
+  op.hold.hold_id = "never-used";
+  op.op_id = "op-2";
+  EXPECT_EQ(Expect<Granted>(op).hold_count, 2u);
+  EXPECT_EQ(Expect<Released>(Release(op.hold, ReleaseKind::kUndo, "op-2")).hold_count, 1u);
+  EXPECT_EQ(Expect<Released>(Release(op.hold, ReleaseKind::kUndo, "op-2")).hold_count, 1u);
+  EXPECT_TRUE(Expect<Released>(Release(op.hold, ReleaseKind::kUndo, "op-1")).freed);
 }
 
 TEST_P(ReleaseTest, UndoOfWhatWasNotCarriedOutDoesNothing) {

@@ -35,21 +35,33 @@ TEST_F(LayoutTest, ALockIsAHashOfOwnerToCount) {
   As<Granted>(client_->Ask(op));
   const std::string record = Field(kKey, "#hhold-a-s1");
   const std::vector<std::string> parts = absl::StrSplit(record, '\x1f');
-  ASSERT_EQ(parts.size(), 10u);
+  ASSERT_EQ(parts.size(), 7u);
   EXPECT_THAT(Fields(kKey),
               UnorderedElementsAre("a-of-sixteen-bytes=2", absl::StrCat("#t=", granted.token),
-                                   "#nhold-a-s1=note", absl::StrCat("#hhold-a-s1=", record)));
-  EXPECT_EQ(parts[0], "1");
-  EXPECT_EQ(parts[1], "2");
-  EXPECT_EQ(parts[2], server_->Get({"PEXPIRETIME", kKey}));
+                                   absl::StrCat("#hhold-a-s1=", record),
+                                   "#ohold-a-s1=op-1\x1fop-2\x1f", "#nhold-a-s1=note"));
+  int64_t granted_ms = 0;
+  int64_t lease_ms = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(parts[1], &granted_ms) && absl::SimpleAtoi(parts[2], &lease_ms));
+  EXPECT_EQ(parts[0], "2");
+  EXPECT_EQ(absl::StrCat(granted_ms + lease_ms), server_->Get({"PEXPIRETIME", kKey}));
+  EXPECT_EQ(parts[3], "0");
   EXPECT_EQ(parts[4], "0");
-  EXPECT_EQ(parts[5], "0");
+  EXPECT_EQ(parts[5], "1");
   EXPECT_EQ(parts[6], "s1");
-  EXPECT_EQ(parts[7], "op-1");
-  EXPECT_EQ(parts[8], "op-2");
   EXPECT_EQ(Field("t:#state", "token"), absl::StrCat(granted.token));
   EXPECT_EQ(Field("t:#state", "format"), "1");
   EXPECT_EQ(Field("t:#state", "max_lease"), "30000");
+}
+
+TEST_F(LayoutTest, AnOrdinaryLockIsStoredCompactly) {
+  AcquireOp op = Acquire(Hold("k", "a"), absl::Seconds(20), "a" + std::string(36, 'c'));
+  op.hold.session = std::string(26, 's');
+  op.hold.hold_id = std::string(26, 'h');
+  op.max_hold = absl::Minutes(3);
+  op.others_wait = true;
+  As<Granted>(client_->Ask(op));
+  EXPECT_EQ(server_->Get({"OBJECT", "ENCODING", kKey}), "listpack");
 }
 
 TEST_F(LayoutTest, KeysUsedOnceLeaveNothingBehind) {

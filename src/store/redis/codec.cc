@@ -75,8 +75,7 @@ HoldGone DecodeGone(int64_t held, int64_t owner_count) { return {held != 0, Coun
 void EncodeHold(const HoldRef& hold, RespWriter* out) {
   out->Arg(hold.owner);
   out->Arg(hold.hold_id);
-  out->Arg(hold.session);
-  out->Arg(int64_t{hold.epoch});
+  out->Arg(absl::StrCat(hold.epoch, "\x1f", hold.session));
 }
 
 Granted FreshGrant(const AcquireOp& op, int64_t token) {

@@ -23,9 +23,9 @@ using Result = decltype(StoreReply::result);
 // ---- Encoding: what follows "EVALSHA <sha>" ----
 
 // How many arguments EncodeX writes.
-inline constexpr size_t kAcquireArgs = 1 + 2 + 11;
-inline constexpr size_t kReleaseArgs = 1 + 2 + 7;
-inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 5 * ops); }
+inline constexpr size_t kAcquireArgs = 1 + 2 + 10;
+inline constexpr size_t kReleaseArgs = 1 + 2 + 6;
+inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 4 * ops); }
 
 void EncodeAcquire(const AcquireOp& op, const std::string& incarnation, const KeyLayout& layout,
                    RespWriter* out);

@@ -74,7 +74,7 @@ void Opening::Prepare(Done done) {
         });
   }
   connection_->Call({"CLIENT", "SETNAME", "holdfast"}, [](const redisReply*) {});
-  scripts_->Build(server_.major_version);
+  scripts_->Build(server_);
   for (Script script : kAllScripts) {
     connection_->Call(
         {"SCRIPT", "LOAD", scripts_->text(script)}, [this, script](const redisReply* reply) {

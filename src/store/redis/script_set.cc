@@ -24,6 +24,7 @@ absl::string_view SharedPart(absl::string_view name) {
   if (name == "common_newinc") return View(scripts::kCommonNewinc);
   if (name == "common_view") return View(scripts::kCommonView);
   if (name == "common_settle") return View(scripts::kCommonSettle);
+  if (name == "common_publish") return View(scripts::kCommonPublish);
   return View(scripts::kCommonHolders);
 }
 
@@ -39,33 +40,37 @@ void AppendStripped(absl::string_view text, std::string* out) {
   }
 }
 
-std::string Assemble(std::string_view source, absl::Duration max_lease, absl::string_view shebang) {
+std::string Assemble(std::string_view source, absl::Duration max_lease, bool wide,
+                     absl::string_view shebang) {
   std::string text(shebang);
   AppendStripped(View(source), &text);
-  return absl::StrReplaceAll(text,
-                             {{"MAX_LEASE", absl::StrCat(absl::ToInt64Milliseconds(max_lease))},
-                              {"MAX_HOLDERS", absl::StrCat(limits::kMaxHoldersInAnswer)},
-                              {"MAX_COUNT", absl::StrCat(limits::kMaxHoldCount)},
-                              {"OPS_PER_HOLD", absl::StrCat(limits::kOpsPerHold)},
-                              {"TOKEN_EPOCH", absl::StrCat(limits::kTokenEpochUnixMillis)},
-                              {"TOKENS_PER_MILLI", absl::StrCat(limits::kTokensPerMilli)},
-                              {"FORMAT", absl::StrCat(kFormat)}});
+  return absl::StrReplaceAll(
+      text, {{"MAX_LEASE", absl::StrCat(absl::ToInt64Milliseconds(max_lease))},
+             {"MAX_HOLDERS", absl::StrCat(limits::kMaxHoldersInAnswer)},
+             {"MAX_COUNT", absl::StrCat(limits::kMaxHoldCount)},
+             {"OPS_PER_HOLD", absl::StrCat(limits::kOpsPerHold)},
+             {"TOKEN_EPOCH", absl::StrCat(limits::kTokenEpochUnixMillis)},
+             {"TOKENS_PER_MILLI", absl::StrCat(limits::kTokensPerMilli)},
+             // Printing an integer is much cheaper than printing a floating-point number.
+             {"INT", wide ? "%d" : "%.0f"},
+             {"FORMAT", absl::StrCat(kFormat)}});
 }
 
 }  // namespace
 
-void ScriptSet::Build(int major_version) {
-  const bool flags = major_version >= 7;
+void ScriptSet::Build(const ServerInfo& server) {
+  const bool flags = server.major_version >= 7;
+  const bool wide = server.word_bits >= 64;
   const absl::string_view full = flags ? "#!lua flags=allow-oom\n" : "";
   const absl::string_view reading = flags ? "#!lua flags=no-writes\n" : "";
   const auto set = [&](Script script, std::string_view source, absl::string_view shebang) {
-    entries_.at(static_cast<size_t>(script)) = {Assemble(source, max_lease_, shebang), ""};
+    entries_.at(static_cast<size_t>(script)) = {Assemble(source, max_lease_, wide, shebang), ""};
   };
   set(Script::kAcquire, scripts::kAcquire, "");
   set(Script::kRelease, scripts::kRelease, full);
   set(Script::kRenew, scripts::kRenew, full);
   set(Script::kInspect, scripts::kInspect, reading);
-  open_ = Assemble(scripts::kOpen, max_lease_, full);
+  open_ = Assemble(scripts::kOpen, max_lease_, wide, full);
 }
 
 void ScriptSet::set_sha(Script script, absl::string_view sha) {

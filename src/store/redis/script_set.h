@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "src/store/redis/server_info.h"
 
 namespace holdfast::redis {
 
@@ -24,7 +25,7 @@ class ScriptSet {
 
   // Builds the texts for a server of that version: from 7 on a script says what it needs (renewing,
   // releasing and looking work when Redis is full). The digests are forgotten.
-  void Build(int major_version);
+  void Build(const ServerInfo& server);
 
   absl::string_view text(Script script) const { return At(script).text; }
   // The server's answer to SCRIPT LOAD.

@@ -24,6 +24,8 @@ void ParseInfo(absl::string_view text, ServerInfo* info) {
       info->repl_id = std::string(field.second);
     } else if (field.first == "role") {
       info->role = std::string(field.second);
+    } else if (field.first == "arch_bits") {
+      if (!absl::SimpleAtoi(field.second, &info->word_bits)) info->word_bits = 32;
     } else if (field.first == "redis_version") {
       const absl::string_view major = field.second.substr(0, field.second.find('.'));
       if (!absl::SimpleAtoi(major, &info->major_version)) info->major_version = 0;

@@ -14,6 +14,7 @@ struct ServerInfo {
   std::string repl_id;  // of its data's history
   std::string role;     // "master" or "slave"
   int major_version = 0;
+  int word_bits = 64;
 
   // One life of a primary: a restart, a promotion or a flush makes a new one. Empty where the
   // server hides who it is.

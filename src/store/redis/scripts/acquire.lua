@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Takes a key, or takes it once more.
 -- KEYS: state, lock
--- ARGV: incarnation, owner, hold id, session, epoch, lease ms, max hold ms (0: none), min hold ms,
---       op id, note, flags (letters of: r refuse re-entry, o only re-entry,
+-- ARGV: incarnation, owner, hold id, who (epoch, byte 31, session), lease ms, max hold ms (0: none),
+--       min hold ms, op id, note, flags (letters of: r refuse re-entry, o only re-entry,
 --       p replay only, w will wait, t others wait)
-local key, owner, id, op, flags = KEYS[2], ARGV[2], ARGV[3], ARGV[9], ARGV[11]
-local st = redis.call('HMGET', KEYS[1], 'inc', 'grace', 'token')
-local time = redis.call('TIME')
+local call, format = redis.call, string.format
+local key, owner, id, who, lease, op, flags = KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[8], ARGV[10]
+local st = call('HMGET', KEYS[1], 'inc', 'grace', 'token')
+local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if st[1] ~= ARGV[1] then
 -- #include common_newinc
 end
-local all = redis.call('HGETALL', key)
+local all = call('HGETALL', key)
 local waits = flags ~= '' and string.find(flags, 't', 1, true) ~= nil
-local deadline = now + ARGV[6]
+local deadline = now + lease
 local max_end = 0
-if ARGV[7] ~= '0' then
-  max_end = now + ARGV[7]
-  if deadline > max_end then deadline = max_end end
+if ARGV[6] ~= '0' then
+  max_end = now + ARGV[6]
+  if deadline > max_end then deadline, lease = max_end, ARGV[6] end
 end
 
 if #all > 0 then
@@ -33,7 +34,7 @@ if #all > 0 then
 
   local v = view(key, all, now)
   if not v then return {10} end
-  local mine = find_hold(v, owner, ARGV[4], ARGV[5])
+  local mine = find_hold(v, owner, who)
   if mine and remembers(mine, op) then return granted(v, mine, 1) end
   if flag('p') then return {6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0} end
 
@@ -44,30 +45,29 @@ if #all > 0 then
     if mine then
       mine.count = mine.count + 1
       if mine.max_end > 0 then
-        mine.deadline = math.max(mine.deadline, math.min(now + ARGV[6], mine.max_end))
+        mine.deadline = math.max(mine.deadline, math.min(now + ARGV[5], mine.max_end))
       else
-        mine.deadline = math.max(mine.deadline, now + ARGV[6])
+        mine.deadline = math.max(mine.deadline, now + ARGV[5])
       end
     else
       for _, h in ipairs(v.holds) do
         if h.id == id then return {11} end
       end
-      local min_end = ARGV[8] ~= '0' and now + ARGV[8] or 0
-      mine = {id = id, epoch = ARGV[5], count = 1, deadline = deadline, granted = now,
-        max_end = max_end, min_end = min_end, session = ARGV[4], ops = ''}
-      note = ARGV[10]
+      mine = {id = id, who = who, count = 1, deadline = deadline, granted = now, max_end = max_end,
+        min_end = now + ARGV[7], ops = ''}
+      note = ARGV[9]
     end
     remember(mine, op)
     v.total = v.total + 1
     v.latest = math.max(v.latest, mine.deadline, mine.min_end)
     if not v.token then -- a foreign program took it first
-      v.token = string.format('%.0f',
+      v.token = format('INT',
         math.max(tonumber(st[3] or 0) + 1, (now - TOKEN_EPOCH) * TOKENS_PER_MILLI))
-      redis.call('HSET', KEYS[1], 'token', v.token)
+      call('HSET', KEYS[1], 'token', v.token)
     end
     settle(key, v, now)
-    redis.call('HSET', key, '#h' .. mine.id, record(mine), '#t', v.token)
-    if note ~= '' then redis.call('HSET', key, '#n' .. id, note) end
+    call('HSET', key, '#h' .. mine.id, record(mine), '#o' .. mine.id, mine.ops, '#t', v.token)
+    if note ~= '' then call('HSET', key, '#n' .. id, note) end
     return granted(v, mine, 0)
   end
 
@@ -81,38 +81,38 @@ if #all > 0 then
   end
   if flag('o') then return {3, now, 0, {}} end
   waits = waits or v.waits
-  redis.call('DEL', key)
+  call('DEL', key)
 elseif flags ~= '' then
   if string.find(flags, 'p', 1, true) then return {6, 0, 0} end
   if string.find(flags, 'o', 1, true) then return {3, now, 0, {}} end
 end
 
 -- What is held can be taken once more in a grace period; what looks free may not be.
-local grace = tonumber(st[2] or 0)
-if grace > now then return {9, grace - now, now} end
+if st[2] ~= '0' then
+  local grace = tonumber(st[2] or 0)
+  if grace > now then return {9, grace - now, now} end
+end
 
 local token = (now - TOKEN_EPOCH) * TOKENS_PER_MILLI
 local last = tonumber(st[3] or 0)
 if last >= token then token = last + 1 end
-local text = string.format('%.0f', token)
-local min_end = 0
-if ARGV[8] ~= '0' then min_end = now + ARGV[8] end
-local hold = ARGV[5] .. '\0311\031' .. deadline .. '\31' .. now .. '\31' .. max_end .. '\31' .. min_end
-  .. '\31' .. ARGV[4] .. '\31'
-if op ~= '' then hold = hold .. op .. '\31' end
-if ARGV[10] == '' and not waits then
-  redis.call('HSET', key, owner, 1, '#t', text, '#h' .. id, hold)
+local text = format('INT', token)
+local hold = '1\31' .. format('INT', now) .. '\31' .. lease .. '\31' .. ARGV[6] .. '\31' .. ARGV[7]
+  .. '\31' .. who
+if ARGV[9] == '' and not waits then
+  call('HSET', key, owner, '1', '#t', text, '#h' .. id, hold, '#o' .. id, op .. '\31')
 else
-  local fields = {owner, 1, '#t', text, '#h' .. id, hold}
-  if ARGV[10] ~= '' then
-    fields[7], fields[8] = '#n' .. id, ARGV[10]
+  local fields = {owner, '1', '#t', text, '#h' .. id, hold, '#o' .. id, op .. '\31'}
+  if ARGV[9] ~= '' then
+    fields[9], fields[10] = '#n' .. id, ARGV[9]
   end
   if waits then
     fields[#fields + 1] = '#w'
-    fields[#fields + 1] = 1
+    fields[#fields + 1] = '1'
   end
-  redis.call('HSET', key, unpack(fields))
+  call('HSET', key, unpack(fields))
 end
-redis.call('PEXPIREAT', key, deadline > min_end and deadline or min_end)
-redis.call('HSET', KEYS[1], 'token', text)
+if ARGV[7] ~= '0' and now + ARGV[7] > deadline then deadline = now + ARGV[7] end
+call('PEXPIREAT', key, format('INT', deadline))
+call('HSET', KEYS[1], 'token', text)
 return {1, token, now}

@@ -5,7 +5,7 @@ local function holders(v, now)
   local rows = {}
   for i, h in ipairs(v.holds) do
     if i > MAX_HOLDERS then break end
-    rows[i] = {v.owner, h.id, h.session, h.count, v.notes[h.id] or '', now - h.granted,
+    rows[i] = {v.owner, h.id, string.match(h.who, '\31(.*)$'), h.count, v.notes[h.id] or '', now - h.granted,
       h.deadline - now, 0}
   end
   if v.foreign > 0 and #rows < MAX_HOLDERS then

@@ -6,16 +6,6 @@ local function remember(h, op)
   if known > OPS_PER_HOLD then h.ops = string.gsub(h.ops, '^[^\31]*\31', '') end
 end
 
--- Wakes those who wait for the key, in whichever daemon.
-local function publish(key)
-  local prefix = string.sub(KEYS[1], 1, -7) -- without '#state'
-  if KEYS[1] == '#holdfast:state' then
-    redis.call('PUBLISH', '#free:default:' .. key, '')
-  else
-    redis.call('PUBLISH', prefix .. '#free:' .. string.sub(key, #prefix + 1), '')
-  end
-end
-
 -- Writes what a changed view means for the key as a whole: the owner's count, the latest deadline,
 -- and whether the key is free. What frees memory comes first, so that all of it works when Redis is
 -- full. Answers whether the key can be granted now.
@@ -25,20 +15,20 @@ local function settle(key, v, now)
       redis.call('HDEL', key, unpack(v.dead, i, math.min(i + 999, #v.dead)))
     end
     if v.latest < math.huge then
-      redis.call('PEXPIREAT', key, string.format('%.0f', v.latest))
+      redis.call('PEXPIREAT', key, string.format('INT', v.latest))
     end
     redis.call('HSET', key, v.owner, v.total)
-    if v.kept > now then redis.call('HSET', key, '#k', string.format('%.0f', v.kept)) end
+    if v.kept > now then redis.call('HSET', key, '#k', string.format('INT', v.kept)) end
     return false
   end
   redis.call('DEL', key)
   if v.kept > now then
-    redis.call('HSET', key, '#k', string.format('%.0f', v.kept))
-    redis.call('PEXPIREAT', key, string.format('%.0f', v.kept))
+    redis.call('HSET', key, '#k', string.format('INT', v.kept))
+    redis.call('PEXPIREAT', key, string.format('INT', v.kept))
   end
   if v.waits then
     v.waits = false
-    publish(key)
+-- #include common_publish
   end
   return v.kept <= now
 end

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What is in a lock's hash without the holds that are over, or nil where it is no lock. Fields:
--- owner -> count, and ours: #t token, #w somebody waits, #k kept until, #h<id> a hold, #n<id> its note.
+-- owner -> count, and ours: #t token, #w somebody waits, #k kept until, #h<id> a hold, #o<id> its last
+-- op ids, #n<id> its note. Its times are counted from its grant, to keep the record below the 64 bytes
+-- up to which Redis stores a hash compactly and in order.
 local function view(key, all, now)
-  local holds, notes, dead = {}, {}, {}
+  local holds, notes, ops, dead = {}, {}, {}, {}
   local v = {holds = holds, notes = notes, dead = dead, total = 0, foreign = 0, latest = 0, kept = 0}
   local live, over = 0, 0
   for i = 1, #all, 2 do
@@ -13,22 +15,23 @@ local function view(key, all, now)
       if v.owner or not count or count % 1 ~= 0 then return nil end
       v.owner, v.total = field, count
     elseif kind == '#h' then
-      local epoch, count, deadline, granted, max_end, min_end, session, ops = string.match(value,
-        '^(%d+)\31(%d+)\31(%d+)\31(%d+)\31(%d+)\31(%d+)\31([^\31]*)\31(.*)$')
-      if not epoch then return nil end
-      count, deadline, min_end = tonumber(count), tonumber(deadline), tonumber(min_end)
+      local id = string.sub(field, 3)
+      local count, granted, lease, max_hold, min_hold, who = string.match(value,
+        '^(%d+)\31(%d+)\31(%d+)\31(%d+)\31(%d+)\31(.*)$')
+      if not who then return nil end
+      count, granted, max_hold = tonumber(count), tonumber(granted), tonumber(max_hold)
+      local deadline, min_end = granted + lease, granted + min_hold
       if deadline > now then
-        local id = string.sub(field, 3)
         live = live + count
         v.latest = math.max(v.latest, deadline, min_end)
-        holds[#holds + 1] = {id = id, epoch = epoch, count = count, deadline = deadline,
-          granted = tonumber(granted), max_end = tonumber(max_end), min_end = min_end,
-          session = session, ops = ops}
+        holds[#holds + 1] = {id = id, who = who, count = count, deadline = deadline, granted = granted,
+          max_end = max_hold > 0 and granted + max_hold or 0, min_end = min_end}
       else
         over = over + count
         v.kept = math.max(v.kept, min_end)
         dead[#dead + 1] = field
-        dead[#dead + 1] = '#n' .. string.sub(field, 3)
+        dead[#dead + 1] = '#n' .. id
+        dead[#dead + 1] = '#o' .. id
       end
     elseif kind == '#t' then
       v.token = value
@@ -36,10 +39,13 @@ local function view(key, all, now)
       v.waits = true
     elseif kind == '#n' then
       notes[string.sub(field, 3)] = value
+    elseif kind == '#o' then
+      ops[string.sub(field, 3)] = value
     elseif kind == '#k' then
       v.kept = math.max(v.kept, tonumber(value) or 0)
     end
   end
+  for _, h in ipairs(holds) do h.ops = ops[h.id] or '' end
   if not v.owner then -- its owner was removed from outside, and its holds with it
     v.holds, v.total = {}, 0
     return v
@@ -56,10 +62,10 @@ local function view(key, all, now)
   return v
 end
 
-local function find_hold(v, owner, session, epoch, id)
+local function find_hold(v, owner, who, id)
   if v.owner ~= owner then return nil end
   for i, h in ipairs(v.holds) do
-    if h.session == session and h.epoch == epoch and (not id or h.id == id) then return h, i end
+    if h.who == who and (not id or h.id == id) then return h, i end
   end
 end
 
@@ -68,6 +74,6 @@ local function remembers(h, op)
 end
 
 local function record(h)
-  return string.format('%s\31%.0f\31%.0f\31%.0f\31%.0f\31%.0f\31%s\31%s', h.epoch, h.count,
-    h.deadline, h.granted, h.max_end, h.min_end, h.session, h.ops)
+  return string.format('INT\31INT\31INT\31INT\31INT\31%s', h.count, h.granted,
+    h.deadline - h.granted, h.max_end > 0 and h.max_end - h.granted or 0, h.min_end - h.granted, h.who)
 end

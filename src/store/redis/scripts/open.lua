@@ -54,6 +54,6 @@ end
 if ARGV[2] == '1' and grace > now then
   grace, why = 0, 'the operator vouches that nobody holds'
 end
-redis.call('HSET', state, 'format', FORMAT, 'inc', inc, 'grace', string.format('%.0f', grace),
-  'max_lease', string.format('%.0f', span))
+redis.call('HSET', state, 'format', FORMAT, 'inc', inc, 'grace', string.format('INT', grace),
+  'max_lease', string.format('INT', span))
 return {1, math.max(0, grace - now), now, why}
