@@ -42,6 +42,10 @@ void SessionStream::OnReadDone(bool ok) {
     if (HeardLately() && !front_.behind_proxy) PostClosed(engine::StreamEnd::kByClient);
     return EndWith(absl::OkStatus());
   }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (end_.has_value()) return;  // ended by our side: nothing is read any more
+  }
   received_ = front_.clock->Now();
   last_heard_ns_ = received_.nanos();
   const bool opening = !open_seen_;

@@ -79,10 +79,7 @@ bool SessionStream::Deliver(absl::Span<engine::Event> events) {
       pending_.push_back(std::move(event));
     }
   }
-  if (unsent_ > limits::kMaxPendingEventsPerSession && !slow_) {
-    slow_ = true;
-    front_.loop->PostUnrefusable({channel_, nullptr, {engine::SlowReader{channel_}}});
-  }
+  GiveUpOnSlowReader();
   const bool more = !end_.has_value();
   Proceed(std::move(lock));
   if (opened) {
@@ -92,11 +89,19 @@ bool SessionStream::Deliver(absl::Span<engine::Event> events) {
   return more;
 }
 
+void SessionStream::GiveUpOnSlowReader() {
+  if (unsent_ <= limits::kMaxPendingEventsPerSession || slow_) return;
+  slow_ = true;
+  LogWarn("a client does not read its events: its session is ended", {{"session", session_id_}});
+  front_.loop->PostUnrefusable({channel_, nullptr, {engine::SlowReader{channel_}}});
+}
+
 void SessionStream::Refuse(uint64_t request_id, const absl::Status& status) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (finished_) return;
   pending_.push_back({channel_, engine::Reply{request_id, status}});
   ++unsent_;
+  GiveUpOnSlowReader();
   // Answers to what came with `open` follow `opened`.
   if (!session_id_.empty()) Proceed(std::move(lock));
 }

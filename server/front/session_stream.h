@@ -58,7 +58,10 @@ class SessionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void OnCancel() override;
   void OnDone() override;
   void OnOpened(const engine::SessionOpened& opened);
+  // An answer that needs no engine.
   void Refuse(uint64_t request_id, const absl::Status& status);
+  // Has the engine end the session when too much is unsent. With mutex_ held.
+  void GiveUpOnSlowReader();
   void EndWith(const absl::Status& status);
   void PostClosed(engine::StreamEnd how);
   // How the stream ended, if it was cancelled or its connection closed.
