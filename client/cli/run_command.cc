@@ -22,6 +22,7 @@
 #include "client/lib/convert.h"
 #include "client/lib/endpoint.h"
 #include "client/lib/session.h"
+#include "src/base/durations.h"
 #include "src/base/limits.h"
 #include "src/base/status.h"
 
@@ -30,6 +31,9 @@ namespace {
 
 using client::Session;
 using client::ToMessage;
+
+// How long a daemon may take for an answer.
+constexpr absl::Duration kPatience = absl::Seconds(5);
 
 // Of the command's words only the program: its arguments may be secrets, and notes are for
 // everybody.
@@ -71,7 +75,14 @@ void TakeLock(const GlobalOptions& global, const RunOptions& options, client::Bo
   }
   client::SessionOptions session_options;
   session_options.client_name = "holdfast run";
-  session_options.on_event = [wake](const client::SessionEvent&) { wake->Wake(); };
+  session_options.patience = kPatience;
+  session_options.on_event = [wake, report = Report(global)](const client::SessionEvent& event) {
+    if (event.kind == client::SessionEvent::Kind::kDraining) {
+      report.Note("draining", absl::StrCat("the daemon shuts down: the lock is lost in ",
+                                           DurationText(event.limit)));
+    }
+    wake->Wake();
+  };
   auto session = Session::Open(*channel, session_options);
   if (!session.ok()) {
     attempt->answer = session.status();
@@ -121,12 +132,11 @@ Supervisor::Outcome RunUnderLock(Supervisor& supervisor, const RunOptions& optio
 }
 
 // Gives the hold back. Answers whether it was still there.
-bool GiveBack(Session& session, const std::string& hold_id, const Report& report) {
+bool GiveBack(Session& session, const std::string& hold_id, bool lost, const Report& report) {
   const auto loss = session.LossOf(hold_id);
-  if (loss.has_value()) {
-    if (loss->told) session.LostAck(hold_id).IgnoreError();
-    return false;
-  }
+  if (loss.has_value() && loss->told) session.LostAck(hold_id).IgnoreError();
+  // Where the daemon fell silent there is nobody to give it back to but by ending the session.
+  if (loss.has_value() || lost) return false;
   const auto released = session.Release(hold_id);
   if (released.ok()) return true;
   const Reason reason = ReasonOf(released.status());
@@ -170,7 +180,7 @@ int Execute(const GlobalOptions& global, const RunOptions& options) {
                                                     grant.owner(), grant.fencing_token());
   const Supervisor::Outcome outcome = RunUnderLock(supervisor, options, report, environment);
   guard.reset();
-  const bool was_there = GiveBack(*attempt.session, grant.hold_id(), report);
+  const bool was_there = GiveBack(*attempt.session, grant.hold_id(), outcome.lost, report);
   if (options.on_lost == OnLost::kContinue) return outcome.exit_code;
   if (!was_there && !outcome.lost) {
     report.Note("lost",
