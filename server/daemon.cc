@@ -126,7 +126,7 @@ void Daemon::OnServing(bool serving) {
 
 void Daemon::StartDrain(int signal) {
   LogInfo("draining: no new work is taken, holders are told",
-          {{"signal", absl::StrCat(signal)}, {"limit", FormatDuration(options_.drain_limit)}});
+          {{"signal", absl::StrCat(signal)}, {"limit", DurationText(options_.drain_limit)}});
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (health_ != nullptr) health_->SetDraining();

@@ -183,7 +183,7 @@ void EngineLoop::Impl::OnStoreEvent(StoreEvent event) {
     case StoreEvent::Kind::kGrace:
       if (event.remaining > absl::ZeroDuration()) {
         LogWarn(absl::StrCat("the store is in its grace period for another ",
-                             FormatDuration(absl::Ceil(event.remaining, absl::Seconds(1))), ": ",
+                             DurationText(absl::Ceil(event.remaining, absl::Seconds(1))), ": ",
                              event.detail,
                              ", grants nothing until then; --no-grace skips this on a store that "
                              "nobody holds locks on"),

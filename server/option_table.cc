@@ -32,8 +32,8 @@ absl::Status SetDuration(absl::string_view value, absl::Duration min, absl::Dura
   const absl::StatusOr<absl::Duration> parsed = ParseDuration(value, "");
   const bool zero = parsed.ok() && *parsed == absl::ZeroDuration() && !zero_means.empty();
   if (!zero && (!parsed.ok() || *parsed < min || *parsed > max)) {
-    std::string rule = absl::StrCat("a duration from ", FormatDuration(min), " to ",
-                                    FormatDuration(max), ", such as 250ms, 5s, 3m or 1h");
+    std::string rule = absl::StrCat("a duration from ", DurationText(min), " to ",
+                                    DurationText(max), ", such as 250ms, 5s, 3m or 1h");
     if (!zero_means.empty()) absl::StrAppend(&rule, "; 0: ", zero_means);
     return NotAllowed(rule);
   }
@@ -131,14 +131,14 @@ const OptionSpec kTable[] = {
      [](absl::string_view v, Options& o) {
        return SetDuration(v, limits::kMinLease, limits::kMaxMaxLease, "", o.max_lease);
      },
-     [](const Options& o) { return std::vector<std::string>{FormatDuration(o.max_lease)}; }},
+     [](const Options& o) { return std::vector<std::string>{DurationText(o.max_lease)}; }},
     {"default-max-hold", "DURATION", kEverywhere, false,
      "how long a hold may live where the request does not say; 0: no limit",
      [](absl::string_view v, Options& o) {
        return SetDuration(v, limits::kMinLease, limits::kMaxMaxHold, "no limit",
                           o.default_max_hold);
      },
-     [](const Options& o) { return std::vector<std::string>{FormatDuration(o.default_max_hold)}; }},
+     [](const Options& o) { return std::vector<std::string>{DurationText(o.default_max_hold)}; }},
     {"no-grace", "", kEverywhere, false,
      "nobody holds locks on this store: skip its grace period at start",
      [](absl::string_view v, Options& o) { return SetSwitch(v, o.no_grace); },
@@ -158,7 +158,7 @@ const OptionSpec kTable[] = {
      [](absl::string_view v, Options& o) {
        return SetDuration(v, absl::Milliseconds(1), kMaxDrainLimit, "do not wait", o.drain_limit);
      },
-     [](const Options& o) { return std::vector<std::string>{FormatDuration(o.drain_limit)}; }},
+     [](const Options& o) { return std::vector<std::string>{DurationText(o.drain_limit)}; }},
     {"config", "FILE", kFlagOrEnv, false, "a YAML file with any of the options above",
      [](absl::string_view v, Options& o) {
        o.config = std::string(v);

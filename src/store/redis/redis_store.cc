@@ -69,7 +69,7 @@ void RedisStore::OnOpened(absl::StatusOr<Opening::Outcome> outcome) {
   if (!outcome->same_server) clock_watch_.Reset();
   if (news) {
     Log(LogLevel::kInfo, absl::StrCat("incarnation ", incarnation_, ": ", outcome->why,
-                                      "; grace for ", FormatDuration(outcome->grace)));
+                                      "; grace for ", DurationText(outcome->grace)));
   }
   if (!up_) {
     up_ = true;
@@ -126,7 +126,7 @@ void RedisStore::WatchClock(int64_t server_ms, BootTime sent) {
   const bool forward = *jump > absl::ZeroDuration();
   Log(LogLevel::kWarn,
       absl::StrCat("the server's clock has jumped ", forward ? "forward" : "back", " by ",
-                   FormatDuration(absl::AbsDuration(*jump)),
+                   DurationText(absl::AbsDuration(*jump)),
                    forward ? ": leases end too early" : ": leases of dead holders last longer"));
 }
 
