@@ -13,9 +13,15 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace holdfast::server {
 namespace {
+
+// What would break a line or a terminal; an apostrophe does neither.
+std::string EscapeLine(absl::string_view text) {
+  return absl::StrReplaceAll(absl::Utf8SafeCEscape(text), {{"\\'", "'"}});
+}
 
 std::atomic<LogFormat> g_format{LogFormat::kText};
 
@@ -55,7 +61,7 @@ std::string JsonString(absl::string_view text) {
 std::string TextValue(absl::string_view value) {
   const bool plain =
       !value.empty() && value.find_first_of(" \"=\n\r\t\\") == absl::string_view::npos;
-  return plain ? std::string(value) : absl::StrCat("\"", absl::Utf8SafeCEscape(value), "\"");
+  return plain ? std::string(value) : absl::StrCat("\"", EscapeLine(value), "\"");
 }
 
 void Write(LogLevel level, absl::string_view message, LogFields fields) {
@@ -118,7 +124,7 @@ std::string RenderLine(LogFormat format, LogLevel level, absl::string_view messa
   // A message may quote what a client or a store said: keep it on its line.
   line = absl::StrCat(LevelName(level),
                       level == LogLevel::kWarn || level == LogLevel::kInfo ? "  " : " ",
-                      absl::Utf8SafeCEscape(message));
+                      EscapeLine(message));
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.name, "=", TextValue(field.value));
   }
