@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/redis/redis_test.h"
+#include "tests/support/pipe_proxy.h"
 
 namespace holdfast::testing {
 namespace {
@@ -50,6 +51,23 @@ TEST_F(FaultsTest, FlushedScriptsAreInvisible) {
   }
   EXPECT_FALSE(client_->HasEvent(Kind::kDown));
   EXPECT_EQ(KeysLeft(), 0);
+}
+
+TEST_F(FaultsTest, FlushedScriptsDoNotChangeTheOrderOfAKeysRequests) {
+  const HoldRef hold = Hold("k", "a");
+  std::vector<uint64_t> ids;
+  // Releases follow their acquires in a later turn, while those may be waiting for their script.
+  for (int turn = 0; turn < 2000; ++turn) {
+    ids.push_back(turn % 2 == 0 ? client_->Submit(Acquire(hold)) : client_->Submit(Release(hold)));
+    client_->store().Flush();
+    if (turn % 97 == 0) server_->Run({"SCRIPT", "FLUSH"});
+    if (turn % 3 == 0) uv_run(loop_.uv(), UV_RUN_NOWAIT);
+  }
+  for (size_t i = 0; i < ids.size(); i += 2) {
+    EXPECT_EQ(As<Granted>(client_->Wait(ids[i])).hold_count, 1u);
+    EXPECT_TRUE(As<Released>(client_->Wait(ids[i + 1])).freed);
+    if (HasFailure()) break;
+  }
 }
 
 TEST_F(FaultsTest, KilledConnectionsAreAnsweredHonestlyAndComeBack) {
@@ -116,6 +134,28 @@ TEST_F(FaultsTest, NothingThatLayUnreadIsCarriedOutLater) {
   for (int i = 0; i < 200; ++i) server_->Run({"PING"});
   EXPECT_EQ(KeysLeft(), carried_out) << "requests of the lost connection are still carried out";
   As<Granted>(client_->Ask(Acquire(Hold("fresh", "b"))));
+}
+
+TEST_F(FaultsTest, WhatArrivesOverALostConnectionIsNotCarriedOut) {
+  const std::string path = server_->folder() + "/proxy.sock";
+  PipeProxy proxy(&loop_, path, server_->socket_path());
+  RedisStoreOptions options = NoGrace();
+  options.url = "redis+unix://" + path;
+  options.reply_timeout = absl::Milliseconds(200);
+  client_ = Up(options);
+  proxy.HoldBack();
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 50; ++i) {
+    ids.push_back(client_->Submit(Acquire(Hold(absl::StrCat("k", i), "a"), absl::Seconds(20))));
+  }
+  for (uint64_t id : ids) EXPECT_TRUE(As<StoreFailure>(client_->Wait(id)).maybe_applied);
+  ASSERT_TRUE(client_->WaitEvent(Kind::kUp).has_value());
+  As<Granted>(client_->Ask(Acquire(Hold("k0", "b"))));
+  As<Released>(client_->Ask(Release(Hold("k0", "b"))));
+  proxy.Deliver();
+  for (int i = 0; i < 20; ++i) As<KeyReport>(client_->Ask(InspectOp{{"default", "k0"}}));
+  EXPECT_EQ(KeysLeft(), 0);
+  client_.reset();
 }
 
 TEST_F(FaultsTest, AServerThatIsGoneIsToldAtOnceAndFoundAgain) {
