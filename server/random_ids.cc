@@ -13,19 +13,38 @@ namespace {
 constexpr size_t kIdChars = 26;
 constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
 
+// As many as come whole or not at all, and not at all means a kernel without the call.
+constexpr size_t kBytesPerCall = 256;
+
+// Asking the kernel for each id would be a system call for each: bytes are kept for the next few, a
+// thread's own so that no two ids share any.
+class RandomBytes {
+ public:
+  unsigned char Next() {
+    if (used_ == bytes_.size()) Fill();
+    return bytes_[used_++];
+  }
+
+ private:
+  void Fill() {
+    ssize_t got = 0;
+    do {
+      got = getrandom(bytes_.data(), bytes_.size(), 0);
+    } while (got < 0 && errno == EINTR);
+    if (got != static_cast<ssize_t>(bytes_.size())) std::abort();
+    used_ = 0;
+  }
+
+  std::array<unsigned char, kBytesPerCall> bytes_;
+  size_t used_ = kBytesPerCall;
+};
+
 }  // namespace
 
 std::string RandomIds::NewId() {
-  std::array<unsigned char, kIdChars> bytes;
-  ssize_t got = 0;
-  do {
-    got = getrandom(bytes.data(), bytes.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  // Up to 256 bytes come whole or not at all, and not at all means a kernel without the call.
-  if (got != static_cast<ssize_t>(bytes.size())) std::abort();
-
+  thread_local RandomBytes random;
   std::string id(kIdChars, 'a');
-  for (size_t i = 0; i < kIdChars; ++i) id[i] = kAlphabet[bytes[i] & 31];
+  for (char& c : id) c = kAlphabet[random.Next() & 31];
   return id;
 }
 

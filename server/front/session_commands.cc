@@ -140,7 +140,7 @@ absl::StatusOr<engine::Command> SessionStream::ToCommand(v1::SessionCommand& com
     return engine::Cancel{{channel_, command.cancel().cancelled_request_id()}};
   }
   engine::CommandHead head{{channel_, request_id}, kAnonymous, received_};
-  absl::StatusOr<engine::Command> converted = Invalid("command", "must be set");
+  absl::StatusOr<engine::Command> converted = absl::UnknownError("");  // costs nothing
   const auto set = [&converted](auto made) {
     converted = made.ok() ? absl::StatusOr<engine::Command>(*std::move(made)) : made.status();
   };
@@ -172,6 +172,7 @@ absl::StatusOr<engine::Command> SessionStream::ToCommand(v1::SessionCommand& com
       break;
     case v1::SessionCommand::kCancel:
     case v1::SessionCommand::COMMAND_NOT_SET:
+      converted = Invalid("command", "must be set");
       break;
   }
   if (converted.ok() && count() == 0) {

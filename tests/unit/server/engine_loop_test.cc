@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "server/random_ids.h"
@@ -182,7 +184,18 @@ TEST(RandomIds, AreOf26CharactersAndDiffer) {
   const std::string one = ids.NewId();
   EXPECT_EQ(one.size(), 26u);
   EXPECT_EQ(one.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567"), std::string::npos);
-  EXPECT_NE(one, ids.NewId());
+
+  // More than one call to the kernel fetches, and on two threads.
+  constexpr size_t kEach = 100;
+  std::set<std::string> of_thread;
+  std::set<std::string> all = {one};
+  std::thread other([&] {
+    for (size_t i = 0; i < kEach; ++i) of_thread.insert(ids.NewId());
+  });
+  for (size_t i = 0; i < kEach; ++i) all.insert(ids.NewId());
+  other.join();
+  all.merge(of_thread);
+  EXPECT_EQ(all.size(), 1 + 2 * kEach);
 }
 
 }  // namespace
