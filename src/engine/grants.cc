@@ -83,13 +83,10 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   if (granted.max_hold_remaining != absl::InfiniteDuration()) {
     grant.max_hold_remaining = granted.max_hold_remaining;
   }
-  LoggedAnswer logged{grant, op.sent};
-  Hold* hold = nullptr;
-  if (waiter->session != 0) {
-    hold = &RecordGrant(line, *waiter, op, granted);
-    logged.hold = hold->id;
-  }
+  Hold* hold = waiter->session != 0 ? &RecordGrant(line, *waiter, op, granted) : nullptr;
   if (!waiter->log_key.empty() && !waiter->replay_only) {
+    LoggedAnswer logged{grant, op.sent};
+    if (hold != nullptr) logged.hold = hold->id;
     const bool pinned = hold != nullptr && hold->commands.size() < kPinnedCommands;
     if (pinned) hold->commands.push_back(waiter->log_key);
     log_.Finish(waiter->log_key, std::move(logged), pinned, now_);
