@@ -35,7 +35,7 @@ sim: ## the simulator, over SEEDS random schedules
 
 bench: ## the benchmarks
 	@scripts/install-deps build test
-	@scripts/build dev
+	@scripts/build dev bench_programs
 	@for program in build/bin/bench/*; do $$program; done
 
 lint: ## formatting, contract, layout and clang-tidy
