@@ -221,7 +221,7 @@ bool Connection::Call(std::initializer_list<absl::string_view> args,
                       std::function<void(const redisReply*)> fn) {
   auto handler = std::make_unique<FunctionHandler>(std::move(fn));
   if (!Send(writer_.Command(args), handler.get())) return false;
-  handler.release();
+  static_cast<void>(handler.release());
   return true;
 }
 

@@ -26,7 +26,7 @@ Opening::Opening(Connection* connection, const KeyLayout& layout, ScriptSet* scr
       log_(std::move(log)),
       no_grace_(no_grace) {}
 
-void Opening::Begin(Done done) {
+void Opening::Begin(const Done& done) {
   client_id_ = 0;
   incarnation_.clear();
   AskWho([this, done] {
@@ -41,12 +41,12 @@ void Opening::Begin(Done done) {
   });
 }
 
-void Opening::Again(Done done) {
+void Opening::Again(const Done& done) {
   AskWho([this, done] { Open(done); });
 }
 
 // Errors show as a missing role, so one check in Open() is enough.
-void Opening::AskWho(std::function<void()> then) {
+void Opening::AskWho(const std::function<void()>& then) {
   server_ = ServerInfo();
   connection_->Call({"INFO", "server"}, [this](const redisReply* reply) {
     if (reply != nullptr && !IsError(reply)) ParseInfo(TextOf(reply), &server_);
@@ -62,7 +62,7 @@ void Opening::AskWho(std::function<void()> then) {
   });
 }
 
-void Opening::Prepare(Done done) {
+void Opening::Prepare(const Done& done) {
   // What lies unread in the last connection's socket dies with it. Client ids are only unique
   // within one run of the server; another run has nothing of that connection.
   if (old_client_id_ != 0 && old_run_id_ == server_.run_id) {
@@ -85,10 +85,10 @@ void Opening::Prepare(Done done) {
           scripts_->set_sha(script, TextOf(reply));
         });
   }
-  Open(std::move(done));
+  Open(done);
 }
 
-void Opening::Open(Done done) {
+void Opening::Open(const Done& done) {
   if (server_.role != "master") {
     return done(Unfit(server_.role == "slave" ? "the server is a replica"
                                               : absl::StrCat("the server does not say that it is a "

@@ -35,15 +35,15 @@ class Opening {
           std::function<uint64_t()> random, LogFunction log);
 
   // On a new connection. `done` is not called when the connection breaks.
-  void Begin(Done done);
+  void Begin(const Done& done);
 
   // On the same connection, after a script met data of another incarnation.
-  void Again(Done done);
+  void Again(const Done& done);
 
  private:
-  void AskWho(std::function<void()> then);
-  void Prepare(Done done);
-  void Open(Done done);
+  void AskWho(const std::function<void()>& then);
+  void Prepare(const Done& done);
+  void Open(const Done& done);
   void Judge(const redisReply& reply, const Done& done);
 
   Connection* const connection_;

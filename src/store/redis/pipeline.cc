@@ -47,7 +47,7 @@ void Pipeline::Transmit(std::unique_ptr<Command> command) {
     return host_->OnLost(std::move(command), false);
   }
   ++in_flight_;
-  command.release();  // comes back with its reply
+  static_cast<void>(command.release());  // comes back with its reply
 }
 
 void Pipeline::OnReply(std::unique_ptr<Command> command, const redisReply* reply) {
