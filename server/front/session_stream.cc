@@ -80,12 +80,15 @@ bool SessionStream::Deliver(absl::Span<engine::Event> events) {
     }
   }
   GiveUpOnSlowReader();
+  if (opened) {
+    lock.unlock();
+    PostCommands(std::exchange(early_, Batch()));
+    lock.lock();
+    // With the lock, so that the stream is not finished, and gone, meanwhile.
+    if (!finished_) StartRead(&incoming_);
+  }
   const bool more = !end_.has_value();
   Proceed(std::move(lock));
-  if (opened) {
-    PostCommands(std::exchange(early_, Batch()));
-    StartRead(&incoming_);
-  }
   return more;
 }
 

@@ -27,24 +27,24 @@ void UnaryCall::Send(absl::StatusOr<engine::Command> command) {
 void UnaryCall::Answer(const absl::Status& status) { Finish(ToGrpcStatus(status, *context_)); }
 
 bool UnaryCall::Deliver(absl::Span<engine::Event> events) {
-  absl::Status status;
-  if (auto* end = std::get_if<engine::EndStream>(&events[0].body)) {
-    status = end->status;
-  } else if (auto* reply = std::get_if<engine::Reply>(&events[0].body)) {
-    if (auto* failed = std::get_if<absl::Status>(&reply->result)) {
-      status = *failed;
-    } else {
-      if (auto* grant = std::get_if<engine::Grant>(&reply->result)) granted_ = *grant;
-      *response_ = encode_(reply->result);
-    }
-  } else {
-    return true;
-  }
+  auto* end = std::get_if<engine::EndStream>(&events[0].body);
+  auto* reply = std::get_if<engine::Reply>(&events[0].body);
+  if (end == nullptr && reply == nullptr) return true;
+  const auto* grant = reply == nullptr ? nullptr : std::get_if<engine::Grant>(&reply->result);
   End expected = End::kNotYet;
-  if (end_.compare_exchange_strong(expected, End::kAnswered)) {
-    Answer(status);
-  } else if (granted_.has_value()) {
-    Undo(*granted_);
+  if (!end_.compare_exchange_strong(expected, End::kAnswered)) {
+    // The call is over: of gRPC's things nothing may be touched any more.
+    if (grant != nullptr) Undo(*grant);
+    return false;
+  }
+  if (grant != nullptr) granted_ = *grant;
+  if (end != nullptr) {
+    Answer(end->status);
+  } else if (const auto* failed = std::get_if<absl::Status>(&reply->result)) {
+    Answer(*failed);
+  } else {
+    *response_ = encode_(reply->result);
+    Answer(absl::OkStatus());
   }
   return false;
 }

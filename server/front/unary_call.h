@@ -61,8 +61,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public EventSink {
   const uint64_t channel_;
   bool retryable_ = false;  // has a command_id; set before the command is posted
   std::shared_ptr<UnaryCall> self_;
+  // Whoever changes it finishes the call, and may use context_ and response_ until then.
   std::atomic<End> end_{End::kNotYet};
-  // Written before end_ becomes kAnswered.
+  // Written by whoever made end_ kAnswered, before it finishes the call.
   std::optional<engine::Grant> granted_;
 };
 
