@@ -6,8 +6,8 @@
 //
 //   --max-lease=30s     HOLDFAST_MAX_LEASE=30s     max-lease: 30s
 //
-// Of a flag that is given twice the last one counts, where it is not repeatable. A repeatable option
-// replaces what a weaker source said, all of it. An empty variable counts as unset.
+// Where a flag is given twice, the last one counts; a repeatable option collects them, and replaces
+// all that a weaker source said. An empty variable counts as unset.
 #pragma once
 
 #include <functional>
