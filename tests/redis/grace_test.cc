@@ -141,14 +141,15 @@ TEST_F(GraceTest, AReleaseAfterAFlushIsTriedAgainAndOpensGraceToo) {
   As<InGrace>(client->Ask(Acquire(Hold("k", "b"))));
 }
 
-TEST_F(GraceTest, WhatIsHeldIsNestedRenewedAndReleasedInGrace) {
+TEST_F(GraceTest, WhatIsHeldIsRenewedAndReleasedInGraceButGrantedToNobody) {
   auto client = Up(NoGrace());
   const HoldRef a = Hold("k", "a");
   As<Granted>(client->Ask(Acquire(a, absl::Seconds(20))));
   // Another life wrote its marker over the same data, as a failover does.
   server_->Run({"HSET", "t:#state", "inc", "another:life"});
   As<InGrace>(client->Ask(Acquire(Hold("k2", "b"))));
-  EXPECT_EQ(As<Granted>(client->Ask(Acquire(a))).owner_count, 2u);
+  // The data may be older than a release by this very owner.
+  As<InGrace>(client->Ask(Acquire(a)));
   EXPECT_EQ(As<Renewed>(client->Ask(RenewOp{a, absl::Seconds(30)})).lease_remaining,
             absl::Seconds(30));
   EXPECT_TRUE(As<Released>(client->Ask(Release(a, ReleaseKind::kAll))).freed);
