@@ -81,7 +81,7 @@ void EngineCore::Handle(Drain command) {
 }
 
 void EngineCore::OnDrainTimer() {
-  if (drain_at_ > now_) return;
+  if (drain_at_ > now_ || drain_done_) return;
   if (drain_over_) {
     drain_at_ = BootTime::Infinite();
     drain_done_ = true;

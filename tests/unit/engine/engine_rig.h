@@ -165,6 +165,15 @@ class EngineRig {
     }
     return std::nullopt;
   }
+  // How many events of a kind a channel got.
+  template <typename T>
+  int Count(uint64_t channel) const {
+    int count = 0;
+    for (const Event& event : events_) {
+      count += event.channel == channel && std::holds_alternative<T>(event.body);
+    }
+    return count;
+  }
   // Who holds the key by the store's word; empty: nobody.
   std::string OwnerOf(const std::string& key) {
     const StoreReply reply = table_.Apply(StoreRequest{1, InspectOp{{"default", key}}}, now_);

@@ -190,6 +190,8 @@ TEST(Watchdog, DrainWaitsForHoldersThenTellsThem) {
   EXPECT_FALSE(rig.Find<DrainDone>(0).has_value());
   rig.Tell(1, LostAck{{}, grant.hold_id});
   EXPECT_EQ(rig.Find<DrainDone>(0)->left_to_lease, 0u);
+  rig.Pass(absl::Minutes(1));
+  EXPECT_EQ(rig.Count<DrainDone>(0), 1);
 }
 
 TEST(Watchdog, DrainIsDoneWhenTheLastHolderReleases) {
@@ -200,6 +202,8 @@ TEST(Watchdog, DrainIsDoneWhenTheLastHolderReleases) {
   EXPECT_FALSE(rig.Find<DrainDone>(0).has_value());
   rig.GiveUp(1, grant);
   EXPECT_TRUE(rig.Find<DrainDone>(0).has_value());
+  rig.Pass(absl::Minutes(1));
+  EXPECT_EQ(rig.Count<DrainDone>(0), 1);
 }
 
 }  // namespace
