@@ -65,7 +65,7 @@ int Execute(const GlobalOptions& global, const AcquireOptions& options) {
   request.set_owner(options.owner);
   request.set_note(options.note);
   *request.mutable_wait() = ToMessage(options.wait);
-  *request.mutable_lease() = ToMessage(options.lease);
+  if (options.lease.has_value()) *request.mutable_lease() = ToMessage(*options.lease);
   *request.mutable_max_hold() = ToMessage(options.max_hold);
   const BootTime sent = MachineClock().Now();
   const auto answer = client::Client(*channel).Acquire(request);

@@ -61,7 +61,9 @@ class Definer {
  public:
   explicit Definer(CLI::App* app) : app_(app) {}
 
-  CLI::Option* Duration(const std::string& name, absl::Duration* to, const std::string& help) {
+  // `to`: absl::Duration, or an optional one.
+  template <typename Target>
+  CLI::Option* Duration(const std::string& name, Target* to, const std::string& help) {
     const auto parse = [name, to](const std::string& text) {
       const absl::StatusOr<absl::Duration> parsed = ParseDuration(text, name);
       if (!parsed.ok()) throw CLI::ValidationError(Complaint(parsed.status()));
@@ -121,7 +123,7 @@ void DefineRun(CLI::App* app, RunOptions* to) {
   define.Key(&to->key);
   define.Duration("--wait", &to->wait, "how long to wait for the lock (default 5s; 0: not at all)");
   define.Duration("--lease", &to->lease,
-                  "how long the lock outlives a silent holder (default 30s)");
+                  "how long the lock outlives a silent holder (default: the daemon's, 30s)");
   define.Duration("--max-hold", &to->max_hold,
                   "the longest that it may be held (default: no limit)");
   define.Duration("--at-least", &to->at_least,
@@ -152,7 +154,7 @@ void DefineAcquire(CLI::App* app, AcquireOptions* to) {
   define.Key(&to->key);
   define.Duration("--wait", &to->wait, "how long to wait for the lock (default: not at all)");
   define.Duration("--lease", &to->lease,
-                  "how long the lock lasts unless it is renewed (default 30s)");
+                  "how long the lock lasts unless it is renewed (default: the daemon's, 30s)");
   define.Duration("--max-hold", &to->max_hold,
                   "the longest that it may be held (default: no limit)");
   define
@@ -164,11 +166,11 @@ void DefineAcquire(CLI::App* app, AcquireOptions* to) {
               "what others see of the holder");
 }
 
-void DefineRenew(CLI::App* app, RenewOptions* to, absl::Duration* lease) {
+void DefineRenew(CLI::App* app, RenewOptions* to) {
   Definer define(app);
   define.Key(&to->key);
   define.Hold(&to->owner, &to->hold_id);
-  define.Duration("--lease", lease, "how long it lasts from now on (default: as before)");
+  define.Duration("--lease", &to->lease, "how long it lasts from now on (default: as before)");
 }
 
 void DefineRelease(CLI::App* app, ReleaseOptions* to) {
@@ -200,7 +202,6 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   RunOptions run;
   AcquireOptions acquire;
   RenewOptions renew;
-  absl::Duration renew_lease = -absl::InfiniteDuration();
   ReleaseOptions release;
   InspectOptions inspect;
   ListOptions list;
@@ -219,7 +220,7 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
       command("acquire", "take a lock that you renew and release yourself");
   DefineAcquire(acquire_app, &acquire);
   CLI::App* const renew_app = command("renew", "make an acquired lock last longer");
-  DefineRenew(renew_app, &renew, &renew_lease);
+  DefineRenew(renew_app, &renew);
   CLI::App* const release_app = command("release", "give an acquired lock back");
   DefineRelease(release_app, &release);
   CLI::App* const inspect_app = command("inspect", "show who holds a lock");
@@ -248,10 +249,7 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   }
   if (behind_mark.has_value()) return Complain(err, "only run takes a command after --", "");
   if (acquire_app->parsed()) line.command = std::move(acquire);
-  if (renew_app->parsed()) {
-    if (renew_lease >= absl::ZeroDuration()) renew.lease = renew_lease;
-    line.command = std::move(renew);
-  }
+  if (renew_app->parsed()) line.command = std::move(renew);
   if (release_app->parsed()) line.command = std::move(release);
   if (inspect_app->parsed()) line.command = std::move(inspect);
   if (list_app->parsed()) line.command = std::move(list);

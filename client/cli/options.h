@@ -31,8 +31,8 @@ enum class OnLost {
 struct RunOptions {
   std::string key;
   absl::Duration wait = absl::Seconds(5);
-  absl::Duration lease = absl::Seconds(30);
-  absl::Duration max_hold;  // 0: no limit; a backup may take its time
+  std::optional<absl::Duration> lease;  // nullopt: the daemon's, 30s unless its --max-lease is less
+  absl::Duration max_hold;              // 0: no limit; a backup may take its time
   absl::Duration at_least;
   OnLost on_lost = OnLost::kTerm;
   int retry = 0;
@@ -45,7 +45,7 @@ struct AcquireOptions {
   std::string key;
   std::string owner;  // empty: the daemon makes one
   absl::Duration wait;
-  absl::Duration lease = absl::Seconds(30);
+  std::optional<absl::Duration> lease;  // as in RunOptions
   absl::Duration max_hold;
   std::string note;
 };

@@ -55,7 +55,7 @@ v1::AcquireRequest RequestFor(const GlobalOptions& global, const RunOptions& opt
   request.set_owner(OwnerAround(CurrentEnvironment(), {global.ns, options.key}));
   request.set_note(options.note.value_or(DefaultNote(options.command)));
   *request.mutable_wait() = ToMessage(options.wait);
-  *request.mutable_lease() = ToMessage(options.lease);
+  if (options.lease.has_value()) *request.mutable_lease() = ToMessage(*options.lease);
   *request.mutable_max_hold() = ToMessage(options.max_hold);
   *request.mutable_min_hold() = ToMessage(options.at_least);
   return request;
