@@ -117,7 +117,7 @@ def edge_faults(path, text):
 
 
 def tree_files():
-    folders = ("proto", "src", "server", "client", "tests", "cmake", "scripts", ".ci")
+    folders = ("proto", "src", "server", "client", "tests", "examples", "cmake", "scripts", ".ci")
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and "node_modules" not in path.parts and "__pycache__" not in path.parts:
