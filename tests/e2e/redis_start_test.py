@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first start on a Redis, and what a daemon says that may not grant yet."""
 
+import time
+
 import pytest
 
 from support.daemon import Daemon
+from support.redis_server import RedisServer
 from support.requests import Refused
 from support.unary_client import UnaryClient
-from support.waiting import boot_now
+from support.waiting import boot_now, boot_to, until
 
 
 def test_no_grace_grants_at_once_on_a_new_redis(redis_server):
@@ -29,6 +32,17 @@ def test_without_it_the_wait_is_announced_with_its_length(redis_server):
         client.acquire("k", wait=10)
         assert boot_now() - started < 5
         daemon.wait_serving(2)
+
+
+def test_a_grace_on_a_young_redis_counts_from_its_start_however_its_seconds_fall(folder):
+    # Redis counts its uptime in ticks of its clock's second: one that started just before a tick claims a second.
+    boot_to(boot_now() + (1.75 - time.time() % 1) % 1)
+    started = boot_now()
+    with RedisServer(folder) as server:
+        until(lambda: server.client.info("server")["uptime_in_seconds"] >= 1, 3, "the tick")
+        with Daemon(server.url, "--max-lease=3s", ready=False) as daemon, UnaryClient(daemon.address) as client:
+            client.acquire("k", wait=10)
+            assert boot_now() - started > 3
 
 
 def test_a_second_daemon_on_the_same_redis_needs_no_grace_and_excludes(redis_server):

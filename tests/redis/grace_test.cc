@@ -42,27 +42,27 @@ TEST_F(GraceTest, AYoungServerWithoutMarkerIsInGraceForWhatRemains) {
 }
 
 TEST_F(GraceTest, AnOldServerThatNeverKnewHoldfastHasNone) {
-  ASSERT_TRUE(WaitForUptime(1));
+  ASSERT_TRUE(WaitForUptime(2));
   auto client = Up(Short(false));
   EXPECT_EQ(GraceOf(*client), absl::ZeroDuration());
 }
 
 TEST_F(GraceTest, AnOldServerWhoseStatisticsWereResetIsNotTrusted) {
-  ASSERT_TRUE(WaitForUptime(1));
+  ASSERT_TRUE(WaitForUptime(2));
   server_->Run({"CONFIG", "RESETSTAT"});
   auto client = Up(Short(false));
   EXPECT_GT(GraceOf(*client), absl::Milliseconds(200));
 }
 
 TEST_F(GraceTest, AnOldServerThatWasFlushedIsNotTrusted) {
-  ASSERT_TRUE(WaitForUptime(1));
+  ASSERT_TRUE(WaitForUptime(2));
   server_->Run({"FLUSHDB"});
   auto client = Up(Short(false));
   EXPECT_GT(GraceOf(*client), absl::Milliseconds(200));
 }
 
 TEST_F(GraceTest, ALossUnnoticedByStatisticsIsNoticedByADaemonThatKnewTheMarker) {
-  ASSERT_TRUE(WaitForUptime(1));
+  ASSERT_TRUE(WaitForUptime(2));
   auto client = Up(Short(false));
   server_->Run({"DEL", "t:#state"});
   server_->Run({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});

@@ -15,7 +15,8 @@ local span = math.max(tonumber(st[4] or 0), MAX_LEASE)
 local grace = tonumber(st[3] or 0)
 local why = 'same incarnation'
 
--- Milliseconds since the server started, or nil where its statistics know of lost data or nothing.
+-- Milliseconds since the server started, at least, or nil where its statistics know of lost data or
+-- nothing. The server subtracts whole seconds, so it may claim one that it has only begun.
 local function unspoilt_uptime()
   local stats = redis.pcall('INFO', 'commandstats')
   local server = redis.pcall('INFO', 'server')
@@ -32,7 +33,7 @@ local function unspoilt_uptime()
   end
   if string.match(general, 'evicted_keys:(%d+)') ~= '0' then return nil, 'the server evicts keys' end
   local uptime = string.match(server, 'uptime_in_seconds:(%d+)')
-  return uptime and uptime * 1000, 'the server does not tell its uptime'
+  return uptime and math.max(0, uptime - 1) * 1000, 'the server does not tell its uptime'
 end
 
 if st[2] ~= inc then
