@@ -128,9 +128,9 @@ absl::Status StateFolder::GoOn(FolderContents* contents) {
   // A longer lease than ours may live on in what was kept, or behind a grace period.
   const bool longer = !contents->records.empty() || contents->grace_until > opened_at_;
   absl::Status status = WriteHeader({.boot_id = options_.boot_id,
-                                           .opened_at = opened_at_,
-                                           .grace_until = contents->grace_until,
-                                           .max_lease = longer ? longest : options_.max_lease});
+                                     .opened_at = opened_at_,
+                                     .grace_until = contents->grace_until,
+                                     .max_lease = longer ? longest : options_.max_lease});
   if (!status.ok() || keep_holds) return status;
   auto holds = HoldDatabase::Create(PathOf(kHolds), options_.boot_id, options_.max_bytes);
   if (!holds.ok()) return holds.status();
