@@ -23,6 +23,21 @@ def test_a_killed_holder_frees_its_key_at_once(daemon, open_session):
         assert boot_now() - killed < 1
 
 
+def test_behind_a_proxy_a_closed_connection_proves_nothing(memory):
+    with Daemon(memory, "--behind-proxy") as daemon, UnaryClient(daemon.address) as client:
+        with HolderProcess(daemon.address, "k", ttl=TTL, lease=30) as holder:
+            holder.wait_said("believes")
+            killed = boot_now()
+            holder.kill()
+            # Its last ping came up to ttl/3 before that.
+            stays(lambda: not client.inspect("k").free, TTL * 2 / 3 - 0.1, "the ttl is waited for")
+            client.wait_free("k", killed + TTL + 1 - boot_now())
+        with RawSession(daemon.address, ttl=30) as session:
+            session.acquire("other")
+            session.half_close()  # that is the client's word
+            client.wait_free("other", 1)
+
+
 def test_a_killed_waiter_is_out_of_the_line(daemon, client, open_session):
     holder = open_session()
     hold = holder.acquire("k")

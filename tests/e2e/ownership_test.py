@@ -46,6 +46,15 @@ def test_a_release_with_the_hold_id_of_another_hold_is_refused(client, open_sess
     assert not client.inspect("mine").free and not client.inspect("theirs").free
 
 
+def test_nobody_renews_or_releases_a_session_s_hold_as_another_owner(client, open_session):
+    mine, other = open_session().try_acquire("k").grant, open_session()
+    for action in (client.renew, client.release):
+        assert refusal(action, mine, owner=OTHER) == ("FAILED_PRECONDITION", "NOT_OWNER")
+    claim = requests_pb2.ReleaseRequest(key="k", owner=OTHER, hold_id=mine.hold_id)
+    assert refusal(other.begin(release=claim).result, 5) == ("FAILED_PRECONDITION", "NOT_OWNER")
+    assert client.inspect("k").fencing_token == mine.fencing_token
+
+
 def test_a_release_on_another_key_is_refused(client):
     held, other = client.acquire("k"), client.acquire("other")
     assert refusal(client.release, held, key="other").code == "FAILED_PRECONDITION"
