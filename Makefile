@@ -22,7 +22,7 @@ build: ## leave the daemon and the command line in build/bin
 test: ## build everything and run all tests
 	@scripts/install-deps build test
 	@scripts/build dev
-	@ctest --preset dev -j $(JOBS) --repeat until-pass:2
+	@ctest --preset dev -j $(JOBS)
 
 test-sanitizers: ## the same tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@scripts/install-deps build test
