@@ -47,9 +47,11 @@ inline constexpr size_t kOpsPerHold = 4;  // op ids that a hold's record in the 
 
 // Sizes.
 inline constexpr uint32_t kMaxHoldCount = 1'000'000;
-inline constexpr uint32_t kMaxPermitLimit = 1'000'000;
+inline constexpr uint32_t kMaxPermitLimit = 10'000;
+inline constexpr size_t kMaxHoldsPerKey = 10'000;  // of readers, or of one owner's sessions
 inline constexpr size_t kMaxKeysPerAcquireAll = 16;
-inline constexpr size_t kMaxHoldersInAnswer = 16;
+inline constexpr size_t kMaxHoldersInAnswer = 16;    // to an acquire, and in a listing
+inline constexpr size_t kMaxHoldersInReport = 1000;  // of one key
 inline constexpr size_t kMaxWaitersPerKey = 100'000;
 inline constexpr size_t kMaxWaiters = 1'000'000;
 inline constexpr size_t kMaxSessions = 1'000'000;
@@ -73,6 +75,7 @@ inline constexpr int64_t kTokenEpochUnixMillis = 1'704'067'200'000;  // 2024-01-
 static_assert(kMinLease < kDefaultLease && kDefaultLease < kDefaultMaxLease);
 static_assert(kDefaultMaxLease < kMaxMaxLease && kDefaultMaxHold < kMaxMaxHold);
 static_assert(kMinTtl < kDefaultTtl && kDefaultTtl < kMaxTtl);
+static_assert(kMaxPermitLimit <= kMaxHoldsPerKey);
 static_assert(kForgottenCommands >= kRememberedCommands);
 // Until 2090 a fresh token fits: 66 years of milliseconds.
 static_assert(int64_t{66} * 366 * 86'400'000 * kTokensPerMilli < kMaxToken);

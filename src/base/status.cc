@@ -20,7 +20,7 @@ struct ReasonInfo {
   absl::StatusCode code;
 };
 
-constexpr std::array<ReasonInfo, 20> kReasons = {{
+constexpr std::array<ReasonInfo, 23> kReasons = {{
     {"UNSPECIFIED", absl::StatusCode::kUnknown},
     {"INVALID_FIELD", absl::StatusCode::kInvalidArgument},
     {"NOT_OWNER", absl::StatusCode::kFailedPrecondition},
@@ -41,8 +41,11 @@ constexpr std::array<ReasonInfo, 20> kReasons = {{
     {"SLOW_READER", absl::StatusCode::kAborted},
     {"COMMAND_MISMATCH", absl::StatusCode::kInvalidArgument},
     {"SESSION_CLOSED", absl::StatusCode::kAborted},
+    {"UPGRADE_REFUSED", absl::StatusCode::kFailedPrecondition},
+    {"LIMIT_MISMATCH", absl::StatusCode::kFailedPrecondition},
+    {"MODE_MISMATCH", absl::StatusCode::kFailedPrecondition},
 }};
-static_assert(kReasons.size() == static_cast<size_t>(Reason::kSessionClosed) + 1);
+static_assert(kReasons.size() == static_cast<size_t>(Reason::kLast) + 1);
 
 const ReasonInfo& InfoOf(Reason reason) { return kReasons.at(static_cast<size_t>(reason)); }
 

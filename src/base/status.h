@@ -36,6 +36,10 @@ enum class Reason {
   kSlowReader = 17,
   kCommandMismatch = 18,
   kSessionClosed = 19,
+  kUpgradeRefused = 20,
+  kLimitMismatch = 21,
+  kModeMismatch = 22,
+  kLast = kModeMismatch,
 };
 
 // The status code that goes with a reason; each reason has exactly one.

@@ -33,13 +33,17 @@ struct HoldRef {
 //  * Free key: a new ownership with a new token, and a hold with `hold_id`.
 //  * Held by `owner`: the hold with the same `session` (whatever its id) gets
 //    count + 1 and at least this lease, or a new hold joins; the token stays.
-//  * Held by somebody else, or kept back by a min_hold: Busy; nothing changes.
+//  * Held by others: SHARED joins SHARED (and its token), PERMIT joins PERMIT of the same limit
+//    while fewer owners than that hold; each permit has a number of its own for a token.
+//  * Held by `owner` in another mode: SHARED re-enters a hold that is EXCLUSIVE and stays so; all
+//    else is ModeRefused. So is PERMIT of another limit than the key is held with, by whomever.
+//  * Otherwise held by somebody else, or kept back by a min_hold: Busy; nothing changes.
 //  * `op_id` is among the ops that the owner's hold of this session remembers:
 //    nothing changes, Granted{replayed}.
 struct AcquireOp {
   HoldRef hold;  // hold.hold_id: the id of a new hold
   Mode mode = Mode::kExclusive;
-  uint32_t limit = 0;
+  uint32_t limit = 0;           // PERMIT: how many owners may hold at once; else 0
   bool refuse_reentry = false;  // held by owner: ReentryRefused, nothing changes
   bool only_reentry = false;    // free: Busy without holders, nothing changes
   bool replay_only = false;     // `op_id` not remembered: HoldGone, nothing changes
@@ -61,8 +65,9 @@ enum class ReleaseKind {
           // again; else nothing. A min_hold does not keep the key back.
 };
 
-// Gives back (part of) a hold. The key is free when its owner's count is 0,
-// unless a min_hold keeps it back. A hold that is not there is HoldGone.
+// Gives back (part of) a hold. What the owner held is free when its count is 0,
+// unless a min_hold keeps it back: the key (EXCLUSIVE), the key from all but
+// readers (SHARED), one permit (PERMIT). A hold that is not there is HoldGone.
 // kOne with an `op_id` that the hold remembers: nothing changes, Released again.
 struct ReleaseOp {
   HoldRef hold;
@@ -116,6 +121,7 @@ struct HolderState {
   absl::Duration held_for;    // infinite: unknown (foreign)
   absl::Duration expires_in;  // infinite: never (foreign without expiry)
   bool foreign = false;       // taken by a program that uses the hash layout directly
+  int64_t token = 0;          // 0: the report's
 };
 
 struct Granted {
@@ -129,21 +135,29 @@ struct Granted {
   absl::Duration lease_remaining;
   absl::Duration max_hold_remaining = absl::InfiniteDuration();
   bool replayed = false;
+  Mode mode = Mode::kExclusive;  // of the hold: EXCLUSIVE where SHARED re-entered it
+  bool more_fit = false;         // another owner could join in this mode at once
 };
 
 struct Busy {
   std::vector<HolderState> holders;  // at most kMaxHoldersInAnswer
-  // The key cannot become free by expiry before that; infinite: only by a release.
+  // The request cannot be granted by expiry before that; infinite: only by a release.
   absl::Duration free_in = absl::InfiniteDuration();
 };
 
 struct ReentryRefused {};
 
+// The key is held in a way that the request cannot go with, however long it waits.
+struct ModeRefused {
+  Mode held = Mode::kExclusive;
+  uint32_t limit = 0;  // with which it is held; PERMIT
+};
+
 struct Released {
   uint32_t owner_count = 0;  // what the owner still holds, over all its holds
   uint32_t hold_count = 0;   // what is left of this hold
-  bool freed = false;        // the key can be granted now
-  absl::Duration kept_for;   // the key is nobody's, but kept back that long (min_hold)
+  bool freed = false;        // the key, or one more permit of it, can be granted now
+  absl::Duration kept_for;   // what was held is nobody's, but kept back that long (min_hold)
 };
 
 // The hold is not in the store (expired, released, flushed, never there).
@@ -160,8 +174,11 @@ struct Renewed {
 struct KeyReport {
   KeyName name;
   Mode mode = Mode::kExclusive;
-  int64_t token = 0;                 // 0: free
-  std::vector<HolderState> holders;  // empty: free, or kept back
+  uint32_t limit = 0;                // PERMIT
+  int64_t token = 0;                 // 0: free, or PERMIT, where each holder has its own
+  std::vector<HolderState> holders;  // empty: free, or kept back; at most kMaxHoldersInReport,
+                                     // in a listing kMaxHoldersInAnswer
+  uint32_t holds = 0;                // how many there are
   absl::Duration kept_for;           // > 0: released, but kept back by a min_hold
   bool free() const { return holders.empty() && kept_for <= absl::ZeroDuration(); }
 };
@@ -183,6 +200,7 @@ enum class StoreFailureKind {
   kUnreachable,  // no connection, or it broke; ask again after StoreEvent::kUp
   kWrongType,    // something that is no lock is stored there; untouched
   kOutOfMemory,
+  kLimit,  // `message` says which bound is reached
   kOther,  // `message` has the store's words
 };
 
@@ -195,8 +213,8 @@ struct StoreFailure {
 
 struct StoreReply {
   uint64_t id = 0;
-  std::variant<Granted, Busy, ReentryRefused, Released, HoldGone, Renewed, KeyReport, ListPage,
-               Subscribed, InGrace, StoreFailure>
+  std::variant<Granted, Busy, ReentryRefused, ModeRefused, Released, HoldGone, Renewed, KeyReport,
+               ListPage, Subscribed, InGrace, StoreFailure>
       result;
 };
 
@@ -206,7 +224,7 @@ struct StoreEvent {
   enum class Kind {
     kUp,     // requests can be answered (again)
     kDown,   // every request in flight has been answered kUnreachable; subscriptions are gone
-    kWake,   // `name` was released, or became free otherwise
+    kWake,   // `name`, or a permit of it, was released or became free otherwise
     kGrace,  // a grace period began, or its end is known better: `remaining`; 0: it is over
   };
   Kind kind = Kind::kUp;

@@ -222,12 +222,5 @@ TEST_P(AcquireTest, RequestsForOneKeyKeepTheirOrder) {
   }
 }
 
-TEST_P(AcquireTest, SharedModesAreRefusedAndTakeNothing) {
-  AcquireOp op = Acquire(Hold("k", "a"));
-  op.mode = Mode::kShared;
-  EXPECT_TRUE(std::holds_alternative<StoreFailure>(client_->Ask(op)));
-  EXPECT_TRUE(Expect<KeyReport>(InspectOp{{"default", "k"}}).free());
-}
-
 }  // namespace
 }  // namespace holdfast::testing

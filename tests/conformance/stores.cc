@@ -67,7 +67,8 @@ class MemoryEnvironment final : public StoreEnvironment {
 }  // namespace
 
 std::vector<StoreKind> AllStoreKinds() {
-  return {{"Memory", std::make_unique<MemoryEnvironment>}, {"Redis", RedisEnvironment::Make}};
+  return {{"Memory", std::make_unique<MemoryEnvironment>},
+          {"Redis", RedisEnvironment::Make, false}};
 }
 
 }  // namespace holdfast::testing

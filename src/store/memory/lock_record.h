@@ -19,23 +19,26 @@ struct HoldRecord {
   std::string hold_id;
   std::string session;  // empty: a bare lease
   uint32_t epoch = 1;
-  Mode mode = Mode::kExclusive;
   uint32_t count = 0;
+  int64_t number = 0;  // of a permit
   BootTime granted_at;
   BootTime deadline;                          // from here on the hold does not exist
   BootTime max_until = BootTime::Infinite();  // max_hold: the deadline never passes it
-  BootTime min_until;                         // min_hold: the key is kept back until then
+  BootTime min_until;                         // min_hold: what it held is kept back until then
   std::string note;
   std::vector<std::string> ops;  // the last op ids, oldest first, at most limits::kOpsPerHold
 
   friend bool operator==(const HoldRecord&, const HoldRecord&) = default;
 };
 
-// One key that is held, or kept back. Several holds are there when the owner
-// took the key in several sessions.
+// One key that is held, or kept back. All its holds are of one mode. Several
+// are there when several owners hold, or one took the key in several sessions.
 struct KeyRecord {
-  int64_t token = 0;
-  BootTime kept_until;  // what the min_hold of ended holds asks for
+  Mode mode = Mode::kExclusive;
+  uint32_t limit = 0;   // PERMIT
+  int64_t token = 0;    // EXCLUSIVE, SHARED
+  BootTime kept_until;  // EXCLUSIVE, SHARED: what the min_hold of ended holds asks for
+  std::vector<BootTime> kept_permits;  // PERMIT: until when each that is over counts as taken
   std::vector<HoldRecord> holds;
 
   friend bool operator==(const KeyRecord&, const KeyRecord&) = default;

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "src/base/limits.h"
 
 namespace holdfast::memory {
@@ -15,6 +17,17 @@ using Result = decltype(StoreReply::result);
 
 StoreFailure Failure(StoreFailureKind kind, std::string message) {
   return {.kind = kind, .maybe_applied = false, .message = std::move(message)};
+}
+
+// Why the key cannot get one hold more, if it cannot.
+std::optional<StoreFailure> Hindrance(const KeyRecord& record, const std::string& hold_id) {
+  if (record.holds.size() >= limits::kMaxHoldsPerKey) {
+    return Failure(StoreFailureKind::kLimit, "the key has as many holds as it may");
+  }
+  for (const HoldRecord& hold : record.holds) {
+    if (hold.hold_id == hold_id) return Failure(StoreFailureKind::kOther, "the hold id is in use");
+  }
+  return std::nullopt;
 }
 
 HoldRecord* FindHold(KeyRecord* record, const HoldRef& ref, bool any_id) {
@@ -35,6 +48,14 @@ uint32_t CountOf(const KeyRecord* record, const std::string& owner) {
   return count;
 }
 
+// Of the permit that the owner holds.
+int64_t NumberOf(const KeyRecord& record, const std::string& owner) {
+  for (const HoldRecord& hold : record.holds) {
+    if (hold.owner == owner) return hold.number;
+  }
+  return 0;
+}
+
 bool IsHeld(const KeyRecord* record) { return record != nullptr && !record->holds.empty(); }
 
 bool Remembers(const HoldRecord& hold, const std::string& op_id) {
@@ -47,10 +68,40 @@ void Remember(HoldRecord& hold, const std::string& op_id) {
   if (hold.ops.size() > limits::kOpsPerHold) hold.ops.erase(hold.ops.begin());
 }
 
-// A holder's time is over; what its min_hold asks for stays with the key.
-void EndHold(KeyRecord& record, std::vector<HoldRecord>::iterator hold) {
-  record.kept_until = std::max(record.kept_until, hold->min_until);
+// A hold is over; what its min_hold asks for stays with the key. Answers until when what it held is
+// kept back.
+BootTime EndHold(KeyRecord& record, std::vector<HoldRecord>::iterator hold, BootTime now) {
+  const HoldRecord ended = std::move(*hold);
   record.holds.erase(hold);
+  if (record.mode != Mode::kPermit) {
+    record.kept_until = std::max(record.kept_until, ended.min_until);
+    return record.kept_until;
+  }
+  for (HoldRecord& other : record.holds) {
+    if (other.owner != ended.owner) continue;
+    other.min_until = std::max(other.min_until, ended.min_until);  // the same permit
+    return other.min_until;
+  }
+  if (ended.min_until > now) record.kept_permits.push_back(ended.min_until);
+  return ended.min_until;
+}
+
+size_t PermitsTaken(const KeyRecord& record) {
+  absl::flat_hash_set<absl::string_view> owners;
+  for (const HoldRecord& hold : record.holds) owners.insert(hold.owner);
+  return owners.size() + record.kept_permits.size();
+}
+
+// Whether an owner who holds nothing of the key can take it in this mode.
+bool HasRoom(const KeyRecord& record, Mode mode) {
+  if (mode != record.mode || mode == Mode::kExclusive) return false;
+  return mode == Mode::kShared || PermitsTaken(record) < record.limit;
+}
+
+// Whether an owner who holds the key so can take it once more in this mode.
+bool Agrees(const KeyRecord& record, Mode mode, uint32_t limit) {
+  if (record.mode == Mode::kExclusive && mode == Mode::kShared) return true;
+  return record.mode == mode && (mode != Mode::kPermit || record.limit == limit);
 }
 
 // Without a count yet.
@@ -59,7 +110,6 @@ HoldRecord NewHold(const AcquireOp& op, BootTime now) {
           .hold_id = op.hold.hold_id,
           .session = op.hold.session,
           .epoch = op.hold.epoch,
-          .mode = op.mode,
           .granted_at = now,
           .deadline = now,
           .max_until = now + op.max_hold,
@@ -79,59 +129,80 @@ HoldGone GoneFrom(const KeyRecord* record, const std::string& owner) {
   return {.held_by_other = IsHeld(record), .owner_count = CountOf(record, owner)};
 }
 
+int64_t TokenOf(const KeyRecord& record, const HoldRecord& hold) {
+  return record.mode == Mode::kPermit ? hold.number : record.token;
+}
+
 Granted GrantOf(const KeyRecord& record, const HoldRecord& hold, BootTime now, bool replayed) {
   return {.hold_id = hold.hold_id,
-          .token = record.token,
+          .token = TokenOf(record, hold),
           .owner_count = CountOf(&record, hold.owner),
           .hold_count = hold.count,
           .lease_remaining = hold.deadline - now,
           .max_hold_remaining = hold.max_until - now,
-          .replayed = replayed};
+          .replayed = replayed,
+          .mode = record.mode,
+          .more_fit = HasRoom(record, record.mode)};
 }
 
-std::vector<HolderState> HoldersOf(const KeyRecord& record, BootTime now) {
+std::vector<HolderState> HoldersOf(const KeyRecord& record, size_t max, BootTime now) {
   std::vector<HolderState> holders;
   for (const HoldRecord& hold : record.holds) {
     if (hold.deadline <= now) continue;
-    if (holders.size() == limits::kMaxHoldersInAnswer) break;
+    if (holders.size() == max) break;
     holders.push_back({.owner = hold.owner,
                        .hold_id = hold.hold_id,
                        .session = hold.session,
-                       .mode = hold.mode,
+                       .mode = record.mode,
                        .count = hold.count,
                        .note = hold.note,
                        .held_for = now - hold.granted_at,
-                       .expires_in = hold.deadline - now});
+                       .expires_in = hold.deadline - now,
+                       .foreign = false,
+                       .token = TokenOf(record, hold)});
   }
   return holders;
 }
 
-Busy BusyOf(const KeyRecord& record, BootTime now) {
-  BootTime free_at = record.kept_until;
-  for (const HoldRecord& hold : record.holds) {
-    free_at = std::max({free_at, hold.deadline, hold.min_until});
-  }
-  return {.holders = HoldersOf(record, now), .free_in = free_at - now};
+// When the hold's part of the key can be free without a release.
+BootTime EndOf(const HoldRecord& hold) { return std::max(hold.deadline, hold.min_until); }
+
+Busy BusyOf(const KeyRecord& record, Mode mode, BootTime now) {
+  BootTime first = BootTime::Infinite();
+  BootTime last = record.kept_until;
+  const auto ends = [&](BootTime at) {
+    first = std::min(first, at);
+    last = std::max(last, at);
+  };
+  for (const HoldRecord& hold : record.holds) ends(EndOf(hold));
+  for (BootTime kept : record.kept_permits) ends(kept);
+  const bool one_will_do = mode == Mode::kPermit && record.mode == Mode::kPermit;
+  return {.holders = HoldersOf(record, limits::kMaxHoldersInAnswer, now),
+          .free_in = (one_will_do ? first : last) - now};
 }
 
-KeyReport ReportOf(const KeyName& name, const KeyRecord& record, BootTime now) {
+KeyReport ReportOf(const KeyName& name, const KeyRecord& record, size_t max_holders, BootTime now) {
   KeyReport report;
   report.name = name;
-  report.holders = HoldersOf(record, now);
+  report.holders = HoldersOf(record, max_holders, now);
+  report.mode = record.mode;
+  report.limit = record.limit;
   if (!report.holders.empty()) {
-    report.mode = report.holders.front().mode;
     report.token = record.token;
+    for (const HoldRecord& hold : record.holds) report.holds += hold.deadline > now ? 1 : 0;
     return report;
   }
   BootTime kept_until = record.kept_until;
+  for (BootTime kept : record.kept_permits) kept_until = std::max(kept_until, kept);
   for (const HoldRecord& hold : record.holds) kept_until = std::max(kept_until, hold.min_until);
   report.kept_for = std::max(kept_until - now, absl::ZeroDuration());
   return report;
 }
 
 BootTime DueOf(const KeyRecord& record) {
-  if (record.holds.empty()) return record.kept_until;
+  if (record.holds.empty() && record.mode != Mode::kPermit) return record.kept_until;
   BootTime due = BootTime::Infinite();
+  for (BootTime kept : record.kept_permits) due = std::min(due, kept);
   for (const HoldRecord& hold : record.holds) due = std::min(due, hold.deadline);
   return due;
 }
@@ -150,9 +221,6 @@ StoreReply LockTable::Apply(const StoreRequest& request, BootTime now) {
 
 // `will_wait` and `others_wait` need no mark here: every release is told to whoever subscribed.
 Result LockTable::Do(const AcquireOp& op, BootTime now) {
-  if (op.mode != Mode::kExclusive) {
-    return Failure(StoreFailureKind::kOther, "the embedded store has exclusive locks only");
-  }
   const HoldRef& ref = op.hold;
   KeyRecord* const record = Settle(ref.name, now);
   HoldRecord* const mine = FindHold(record, ref, /*any_id=*/true);
@@ -161,7 +229,11 @@ Result LockTable::Do(const AcquireOp& op, BootTime now) {
 
   if (CountOf(record, ref.owner) > 0) return TakeAgain(op, *record, mine, now);
   if (op.only_reentry && !IsHeld(record)) return Busy{};
-  if (record != nullptr) return BusyOf(*record, now);
+  if (record != nullptr) {
+    const bool permits = record->mode == Mode::kPermit && op.mode == Mode::kPermit;
+    if (permits && record->limit != op.limit) return ModeRefused{Mode::kPermit, record->limit};
+    if (op.only_reentry || !HasRoom(*record, op.mode)) return BusyOf(*record, op.mode, now);
+  }
   if (now < grace_until_) return InGrace{.remaining = grace_until_ - now};
   return TakeNew(op, now);
 }
@@ -170,20 +242,19 @@ Result LockTable::TakeAgain(const AcquireOp& op, KeyRecord& record, HoldRecord* 
                             BootTime now) {
   const KeyName& name = op.hold.name;
   if (op.refuse_reentry) return ReentryRefused{};
+  if (!Agrees(record, op.mode, op.limit)) return ModeRefused{record.mode, record.limit};
   if (CountOf(&record, op.hold.owner) >= limits::kMaxHoldCount) {
-    return Failure(StoreFailureKind::kOther, "the owner holds the key too often");
+    return Failure(StoreFailureKind::kLimit, "the owner holds the key too often");
   }
   if (mine == nullptr) {
-    for (const HoldRecord& hold : record.holds) {
-      if (hold.hold_id == op.hold.hold_id) {
-        return Failure(StoreFailureKind::kOther, "the hold id is in use");
-      }
-    }
+    if (auto hindrance = Hindrance(record, op.hold.hold_id)) return *hindrance;
   }
   BeginChange(name);
   if (mine == nullptr) {
+    const int64_t number = NumberOf(record, op.hold.owner);
     record.holds.push_back(NewHold(op, now));
     mine = &record.holds.back();
+    mine->number = number;
   }
   Take(*mine, op, now);
   Granted granted = GrantOf(record, *mine, now, false);
@@ -192,18 +263,26 @@ Result LockTable::TakeAgain(const AcquireOp& op, KeyRecord& record, HoldRecord* 
 }
 
 Result LockTable::TakeNew(const AcquireOp& op, BootTime now) {
-  const std::optional<int64_t> token = tokens_->Next();
+  const KeyName& name = op.hold.name;
+  const KeyRecord* const held = Find(name);
+  if (held != nullptr) {
+    if (auto hindrance = Hindrance(*held, op.hold.hold_id)) return *hindrance;
+  }
+  const bool joins_readers = op.mode == Mode::kShared && IsHeld(held);
+  const std::optional<int64_t> token = joins_readers ? held->token : tokens_->Next();
   if (!token.has_value()) {
     return Failure(StoreFailureKind::kOutOfMemory, "no fencing token could be reserved");
   }
-  const KeyName& name = op.hold.name;
   // Where its expiry was noticed by this very request, there is nothing to wake for.
-  if (!freed_.empty() && freed_.back() == name) freed_.pop_back();
+  const bool alone = op.mode == Mode::kExclusive;
+  if (alone && !freed_.empty() && freed_.back() == name) freed_.pop_back();
   KeyRecord& record = BeginChange(name);
-  record.token = *token;
-  record.holds.push_back(NewHold(op, now));
-  Take(record.holds.back(), op, now);
-  Granted granted = GrantOf(record, record.holds.back(), now, false);
+  record.mode = op.mode;
+  record.limit = op.limit;
+  HoldRecord& hold = record.holds.emplace_back(NewHold(op, now));
+  (op.mode == Mode::kPermit ? hold.number : record.token) = *token;
+  Take(hold, op, now);
+  Granted granted = GrantOf(record, hold, now, false);
   EndChange(name, now);
   return granted;
 }
@@ -231,16 +310,18 @@ Result LockTable::Do(const ReleaseOp& op, BootTime now) {
   }
   Released released;
   released.hold_count = hold->count;
+  BootTime kept_until;
   if (hold->count == 0) {
     if (op.kind == ReleaseKind::kUndo) hold->min_until = BootTime();
-    EndHold(*record, record->holds.begin() + (hold - record->holds.data()));
+    kept_until = EndHold(*record, record->holds.begin() + (hold - record->holds.data()), now);
   }
   released.owner_count = CountOf(record, ref.owner);
-  if (record->holds.empty()) {
-    released.kept_for = std::max(record->kept_until - now, absl::ZeroDuration());
+  const bool permit = record->mode == Mode::kPermit;
+  if (permit ? released.owner_count == 0 : record->holds.empty()) {
+    released.kept_for = std::max(kept_until - now, absl::ZeroDuration());
     released.freed = released.kept_for == absl::ZeroDuration();
   }
-  EndChange(ref.name, now);
+  EndChange(ref.name, now, /*permit_freed=*/permit && released.freed);
   return released;
 }
 
@@ -259,7 +340,8 @@ Result LockTable::Do(const RenewOp& op, BootTime now) {
 
 Result LockTable::Do(const InspectOp& op, BootTime now) {
   const KeyRecord* const record = Settle(op.name, now);
-  return ReportOf(op.name, record != nullptr ? *record : KeyRecord(), now);
+  return ReportOf(op.name, record != nullptr ? *record : KeyRecord(), limits::kMaxHoldersInReport,
+                  now);
 }
 
 Result LockTable::Do(const ListOp& op, BootTime now) {
@@ -273,7 +355,7 @@ Result LockTable::Do(const ListOp& op, BootTime now) {
       page.next_cursor = std::prev(it)->first.key;
       break;
     }
-    KeyReport report = ReportOf(it->first, it->second.record, now);
+    KeyReport report = ReportOf(it->first, it->second.record, limits::kMaxHoldersInAnswer, now);
     if (!report.free()) page.keys.push_back(std::move(report));
   }
   return page;
@@ -322,9 +404,10 @@ KeyRecord* LockTable::Settle(const KeyName& name, BootTime now) {
   KeyRecord& record = BeginChange(name);
   for (size_t i = record.holds.size(); i-- > 0;) {
     const auto hold = record.holds.begin() + static_cast<ptrdiff_t>(i);
-    if (hold->deadline <= now) EndHold(record, hold);
+    if (hold->deadline <= now) EndHold(record, hold, now);
   }
-  EndChange(name, now);
+  std::erase_if(record.kept_permits, [&](BootTime kept) { return kept <= now; });
+  EndChange(name, now, /*permit_freed=*/record.mode == Mode::kPermit);
   it = entries_.find(name);
   return it != entries_.end() ? &it->second.record : nullptr;
 }
@@ -336,14 +419,16 @@ KeyRecord& LockTable::BeginChange(const KeyName& name) {
   return it->second.record;
 }
 
-void LockTable::EndChange(const KeyName& name, BootTime now) {
+void LockTable::EndChange(const KeyName& name, BootTime now, bool permit_freed) {
   const auto it = entries_.find(name);
-  if (it->second.record.holds.empty() && it->second.record.kept_until <= now) {
+  const KeyRecord& record = it->second.record;
+  const bool over = record.holds.empty() && record.kept_until <= now && record.kept_permits.empty();
+  if (over || permit_freed) freed_.push_back(name);
+  if (over) {
     entries_.erase(it);
-    freed_.push_back(name);
-    return;
+  } else {
+    Index(name, it->second);
   }
-  Index(name, it->second);
 }
 
 void LockTable::Index(const KeyName& name, Entry& entry) {

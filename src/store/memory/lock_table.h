@@ -11,8 +11,6 @@
 // Memory: one record per key that is held or kept back, and none for others. A
 // hold that is over is dropped when its key is touched, or by DropExpired.
 //
-// SHARED and PERMIT are answered kOther.
-//
 // Threading: none; one thread at a time. Time never goes back between calls.
 #pragma once
 
@@ -55,7 +53,7 @@ class LockTable {
   // When DropExpired will find something; infinite: not before another change.
   BootTime NextExpiry() const;
 
-  // The keys that became free since the last call, in that order.
+  // The keys that became free, or got a free permit, since the last call, in that order.
   std::vector<KeyName> TakeFreed() { return std::exchange(freed_, {}); }
 
   // What is stored under the name, over or not; null: nothing.
@@ -82,6 +80,7 @@ class LockTable {
   Result Do(const UnsubscribeOp& op, BootTime now);
 
   Result TakeAgain(const AcquireOp& op, KeyRecord& record, HoldRecord* mine, BootTime now);
+  // For an owner who holds nothing of the key: alone, or beside others.
   Result TakeNew(const AcquireOp& op, BootTime now);
 
   // Drops what is over of a key; null where nothing is left.
@@ -89,7 +88,7 @@ class LockTable {
   // Around each change of a record: tells the observer; puts it in its place
   // among the expiries, or removes it when nothing is left of it.
   KeyRecord& BeginChange(const KeyName& name);
-  void EndChange(const KeyName& name, BootTime now);
+  void EndChange(const KeyName& name, BootTime now, bool permit_freed = false);
   void Index(const KeyName& name, Entry& entry);
 
   TokenSource* const tokens_;

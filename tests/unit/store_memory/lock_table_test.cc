@@ -285,12 +285,5 @@ TEST_F(LockTableTest, AListingComesInKeyOrderAndBoundedSteps) {
   EXPECT_EQ(pages, 3);
 }
 
-TEST_F(LockTableTest, OtherModesAreRefusedForNow) {
-  AcquireOp op = Take(Ref("alice"));
-  op.mode = Mode::kShared;
-  EXPECT_EQ(Do<StoreFailure>(op).kind, StoreFailureKind::kOther);
-  EXPECT_TRUE(Look().free());
-}
-
 }  // namespace
 }  // namespace holdfast::memory

@@ -179,6 +179,36 @@ TEST_F(MemoryStoreTest, HoldsOutliveAKillAsTheyAre) {
   EXPECT_EQ(std::get<Renewed>(renewal.result).lease_remaining, absl::Seconds(40));
 }
 
+TEST_F(MemoryStoreTest, ReadersAndPermitsOutliveAKillAsTheyAre) {
+  Start();
+  AcquireOp read = Take(Ref("alice", "h1", "read"));
+  read.mode = Mode::kShared;
+  const int64_t token = std::get<Granted>(Do(read).result).token;
+  AcquireOp permit = Take(Ref("alice", "h1", "permit"));
+  permit.mode = Mode::kPermit;
+  permit.limit = 2;
+  permit.min_hold = absl::Seconds(20);
+  const int64_t number = std::get<Granted>(Do(permit).result).token;
+  permit.hold = Ref("bob", "h2", "permit");
+  Do(permit);
+  Do(Give(permit.hold));
+  Kill();
+  Pass(absl::Seconds(10));
+
+  Start();
+  read.hold = Ref("bob", "h2", "read");
+  EXPECT_EQ(std::get<Granted>(Do(read).result).token, token);
+  permit.hold = Ref("alice", "h1", "permit");
+  EXPECT_EQ(std::get<Granted>(Do(permit).result).token, number);
+  permit.hold = Ref("carol", "h3", "permit");
+  ASSERT_TRUE(std::holds_alternative<Busy>(Do(permit).result)) << "bob's permit is kept back";
+  Pass(absl::Seconds(10));
+  EXPECT_TRUE(std::holds_alternative<Granted>(Do(permit).result));
+  permit.limit = 3;
+  permit.hold = Ref("dave", "h4", "permit");
+  EXPECT_TRUE(std::holds_alternative<ModeRefused>(Do(permit).result));
+}
+
 TEST_F(MemoryStoreTest, AReleaseIsNotForgottenByAKill) {
   Start();
   Token(Ref("alice"));
