@@ -38,7 +38,7 @@ GrantTimes TimesOf(const v1::Grant& grant) {
 absl::Status StatusOf(const v1::Error& error) {
   const auto code = static_cast<absl::StatusCode>(error.code());
   const bool known = error.reason() > v1::ERROR_REASON_UNSPECIFIED &&
-                     error.reason() <= static_cast<int>(Reason::kSessionClosed);
+                     error.reason() <= static_cast<int>(Reason::kLast);
   if (!known) return absl::Status(code, error.message());
   const auto reason = static_cast<Reason>(error.reason());
   if (error.has_retry_after()) {

@@ -31,8 +31,11 @@ SAME_REASON(kStoreError, STORE_ERROR);
 SAME_REASON(kSlowReader, SLOW_READER);
 SAME_REASON(kCommandMismatch, COMMAND_MISMATCH);
 SAME_REASON(kSessionClosed, SESSION_CLOSED);
+SAME_REASON(kUpgradeRefused, UPGRADE_REFUSED);
+SAME_REASON(kLimitMismatch, LIMIT_MISMATCH);
+SAME_REASON(kModeMismatch, MODE_MISMATCH);
 #undef SAME_REASON
-static_assert(v1::ErrorReason_MAX == v1::ERROR_REASON_SESSION_CLOSED);
+static_assert(int{v1::ErrorReason_MAX} == static_cast<int>(Reason::kLast));
 
 #define SAME_LOSS(constant, name) \
   static_assert(int{v1::LOSS_REASON_##name} == static_cast<int>(engine::LossReason::constant))
@@ -161,9 +164,11 @@ void ToMessage(const engine::InspectAnswer& answer, v1::KeyState& to) {
   to.set_key(report.name.key);
   to.set_free(report.free());
   to.set_mode(report.free() ? v1::MODE_UNSPECIFIED : static_cast<v1::Mode>(report.mode));
+  to.set_limit(report.free() ? 0 : report.limit);
   to.set_fencing_token(report.free() ? 0 : report.token);
+  to.set_holder_count(report.holds);
   for (const HolderState& holder : report.holders) {
-    HolderToMessage(holder, report.token, *to.add_holders());
+    HolderToMessage(holder, holder.token != 0 ? holder.token : report.token, *to.add_holders());
   }
   to.set_queue_length(answer.queue_length);
   if (report.kept_for > absl::ZeroDuration()) ToMessage(report.kept_for, *to.mutable_kept_for());

@@ -102,7 +102,10 @@ void SessionStream::GiveUpOnSlowReader() {
 void SessionStream::Refuse(uint64_t request_id, const absl::Status& status) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (finished_) return;
-  pending_.push_back({channel_, engine::Reply{request_id, status}});
+  // In two steps: GCC 12 takes the unused space of the variant for an uninitialised read otherwise.
+  engine::Event& event = pending_.emplace_back();
+  event.channel = channel_;
+  event.body = engine::Reply{request_id, status};
   ++unsent_;
   GiveUpOnSlowReader();
   // Answers to what came with `open` follow `opened`.

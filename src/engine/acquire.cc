@@ -99,8 +99,9 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
   } else {
     waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
     waiter.in_line = true;
-    // Somebody is in front. Only the key's owner may pass; a new owner cannot be that.
-    if (!waiter.owner_is_new) {
+    // Somebody is in front. Only the key's owner may pass; a new owner cannot be that. But those in
+    // front may just be on their way to a permit or to read, and leave room.
+    if (!waiter.owner_is_new || waiter.command.mode != Mode::kExclusive) {
       line.ops.push_back(TakeOp(waiter, LineOp::Kind::kProbe));
     } else if (!waiter.waits()) {
       AnswerWaiter(waiter, Refusal(waiter, NotAcquiredReason::kBusy));
@@ -131,8 +132,19 @@ void EngineCore::AnswerWaiter(Waiter& waiter, Answer answer) {
 
 void EngineCore::RemoveWaiter(Waiter& waiter, bool wake_next) {
   Line& line = *waiter.line;
+  const bool was_head = waiter.in_line && line.waiters.front() == waiter.id;
+  ForgetWaiter(waiter);
+  // Whoever stands in front now may never have tried. Behind a hold that nobody
+  // can join that can wait for its release, if there is at least a retry to come.
+  const bool may_wait = HeldAlone(line) && !line.retry_at.is_infinite();
+  if (wake_next && was_head && !may_wait) Wake(line);
+  MayBeIdle(line);
+  Pump(line);
+}
+
+void EngineCore::ForgetWaiter(Waiter& waiter) {
+  Line& line = *waiter.line;
   const LocalId id = waiter.id;
-  const bool was_head = waiter.in_line && line.waiters.front() == id;
   for (const auto& [to, received] : waiter.callers) {
     waiter_of_.erase({to.channel, to.request_id});
     const auto of_channel = channel_waiters_.find(to.channel);
@@ -149,12 +161,6 @@ void EngineCore::RemoveWaiter(Waiter& waiter, bool wake_next) {
     const auto here = op++;
     if (here->waiter == id) AbandonOp(line, here);
   }
-  // Whoever stands in front now may never have tried. Behind a hold of ours
-  // that can wait for its release, if there is at least a retry to come.
-  const bool may_wait = !line.holds.empty() && !line.retry_at.is_infinite();
-  if (wake_next && was_head && !may_wait) Wake(line);
-  MayBeIdle(line);
-  Pump(line);
 }
 
 void EngineCore::Handle(Cancel command) {
@@ -198,6 +204,8 @@ absl::Status EngineCore::StatusOf(const StoreFailure& failure) {
                   "the store holds something that is no lock under this key; it was not touched");
     case StoreFailureKind::kOutOfMemory:
       return Fail(Reason::kStoreOutOfMemory, "", "the store is out of memory; free some and retry");
+    case StoreFailureKind::kLimit:
+      return Fail(Reason::kLimitReached, "key", failure.message);
     case StoreFailureKind::kOther:
       break;
   }
@@ -222,7 +230,10 @@ NotAcquired EngineCore::Refusal(const Waiter& waiter, NotAcquiredReason reason) 
 }
 
 std::vector<HolderState> EngineCore::HoldersOf(const Line& line) const {
-  if (line.holds.empty()) return line.last_holders;
+  // Beside readers and permits of ours there may be others: the store knows all of them.
+  if (line.holds.empty() || (!HeldAlone(line) && !line.last_holders.empty())) {
+    return line.last_holders;
+  }
   std::vector<HolderState> holders;
   for (const LocalId id : line.holds) {
     if (holders.size() == limits::kMaxHoldersInAnswer) break;
@@ -232,6 +243,10 @@ std::vector<HolderState> EngineCore::HoldersOf(const Line& line) const {
                                   std::max(hold.lease_end - now_, absl::ZeroDuration()), false});
   }
   return holders;
+}
+
+bool EngineCore::HeldAlone(const Line& line) const {
+  return !line.holds.empty() && holds_.at(line.holds.front())->mode == Mode::kExclusive;
 }
 
 Hold* EngineCore::HoldOf(LocalId session, const Line& line, absl::string_view owner) {

@@ -92,6 +92,7 @@ class EngineCore {
   // Takes a waiter out of its line and out of the books, after its answer. A
   // step in flight for it is undone when its answer comes.
   void RemoveWaiter(Waiter& waiter, bool wake_next = true);
+  void ForgetWaiter(Waiter& waiter);  // without looking at who comes next
   void AnswerWaiter(Waiter& waiter, Answer answer);
   void OnWaiterTimer(LocalId id);
   static absl::Status StoreUnreachable();
@@ -99,6 +100,8 @@ class EngineCore {
   absl::Status GraceStatus() const;
   NotAcquired Refusal(const Waiter& waiter, NotAcquiredReason reason);
   std::vector<HolderState> HoldersOf(const Line& line) const;
+  // Whether this engine holds the key, and so nobody else does anywhere.
+  bool HeldAlone(const Line& line) const;
   Hold* HoldOf(LocalId session, const Line& line, absl::string_view owner);
 
   // ---- line.cc
@@ -106,6 +109,8 @@ class EngineCore {
   Line* LineById(LocalId id);
   void Pump(Line& line);
   void SendOp(Line& line, LineOp& op);
+  // Drops a probe that the line answers by itself by now.
+  bool SkipProbe(Line& line, const LineOp& op);
   // Somebody may take the key now: let the head try.
   void Wake(Line& line);
   void WakeAll();
@@ -130,6 +135,9 @@ class EngineCore {
   void OnBusy(Line& line, const LineOp& op, Busy& busy);
   void OnInGrace(Line& line, const LineOp& op, absl::Duration remaining);
   void OnTakeFailure(Line& line, const LineOp& op, const StoreFailure& failure);
+  // The next in line may hold beside the one who was just granted.
+  bool NextFits(const Line& line, const Granted& granted);
+  static absl::Status StatusOf(const ModeRefused& refused, const Acquire& asked);
   Hold& RecordGrant(Line& line, const Waiter& waiter, const LineOp& op, const Granted& granted);
   void PushUndo(Line& line, const LineOp& op);
   void TellContended(Line& line);

@@ -31,6 +31,8 @@ void EngineCore::OnTakeReply(Line& line, const LineOp& op, StoreReply& reply) {
   if (std::holds_alternative<ReentryRefused>(reply.result)) {
     AnswerWaiter(*waiter, Fail(Reason::kReentryRefused, "owner",
                                "the owner holds the key already, and reentry is REFUSE"));
+  } else if (const auto* refused = std::get_if<ModeRefused>(&reply.result)) {
+    AnswerWaiter(*waiter, StatusOf(*refused, waiter->command));
   } else if (std::holds_alternative<HoldGone>(reply.result)) {
     AnswerWaiter(*waiter, waiter->known_forgotten
                               ? Fail(Reason::kCommandForgotten, "command_id",
@@ -73,7 +75,7 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   Grant grant{op.ref.name,
               op.ref.owner,
               granted.hold_id,
-              waiter->command.mode,
+              granted.mode,
               granted.token,
               granted.owner_count,
               granted.lease_remaining,
@@ -98,9 +100,35 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   }
   RemoveWaiter(*waiter, /*wake_next=*/false);
   if (line.waiters.empty()) return;
+  if (NextFits(line, granted)) return Wake(line);
   RetryAt(line, now_ + std::min(granted.lease_remaining + kAfterExpiry, limits::kWakeRetry));
   Watch(line);
   TellContended(line);
+}
+
+bool EngineCore::NextFits(const Line& line, const Granted& granted) {
+  if (!granted.more_fit || granted.mode == Mode::kExclusive) return false;
+  return WaiterById(line.waiters.front())->command.mode == granted.mode;
+}
+
+absl::Status EngineCore::StatusOf(const ModeRefused& refused, const Acquire& asked) {
+  if (refused.held == Mode::kPermit && asked.mode == Mode::kPermit) {
+    return Fail(Reason::kLimitMismatch, "limit",
+                absl::StrCat("the key is held with a limit of ", refused.limit,
+                             " permits, and this request says ", asked.limit,
+                             "; all must name the same limit"));
+  }
+  if (refused.held == Mode::kShared && asked.mode == Mode::kExclusive) {
+    return Fail(Reason::kUpgradeRefused, "mode",
+                "the owner holds the key SHARED and cannot make that EXCLUSIVE: it would wait for "
+                "itself; release first, or acquire EXCLUSIVE from the start");
+  }
+  const absl::string_view held = refused.held == Mode::kPermit   ? "as a PERMIT"
+                                 : refused.held == Mode::kShared ? "SHARED"
+                                                                 : "EXCLUSIVE";
+  return Fail(Reason::kModeMismatch, "mode",
+              absl::StrCat("the owner holds the key ", held,
+                           ", which does not go with this mode; release first"));
 }
 
 Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op,
@@ -113,7 +141,7 @@ Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op
     hold->session = waiter.session;
     hold->ref = op.ref;
     hold->ref.hold_id = granted.hold_id;
-    hold->mode = waiter.command.mode;
+    hold->mode = granted.mode;
     hold->note = waiter.command.note;
     hold->lease = waiter.lease;
     hold->granted = op.sent;

@@ -44,7 +44,13 @@ void EngineCore::FinishInput() {
 
 void EngineCore::Pump(Line& line) {
   if (!store_up_ || line.blocked) return;
-  while (!line.ops.empty() && line.ops.front().drop_at <= now_) line.ops.pop_front();
+  while (!line.ops.empty()) {
+    if (line.ops.front().drop_at <= now_) {
+      line.ops.pop_front();
+    } else if (!SkipProbe(line, line.ops.front())) {
+      break;
+    }
+  }
   if (line.ops.empty()) return MayBeIdle(line);
   if (line.ops.front().request == 0) SendOp(line, line.ops.front());
 }
@@ -62,6 +68,9 @@ void EngineCore::SendOp(Line& line, LineOp& op) {
     return;
   }
   const Waiter& waiter = *WaiterById(op.waiter);
+  // Those in front got their permits, or read: it is this one's turn already.
+  const bool joins = waiter.command.mode != Mode::kExclusive && line.waiters.front() == waiter.id;
+  if (op.kind == LineOp::Kind::kProbe && joins) op.kind = LineOp::Kind::kTry;
   AcquireOp take;
   take.hold = op.ref;
   take.mode = waiter.command.mode;
@@ -79,9 +88,27 @@ void EngineCore::SendOp(Line& line, LineOp& op) {
   op.request = Submit(std::move(take), std::move(pending));
 }
 
+bool EngineCore::SkipProbe(Line& line, const LineOp& op) {
+  if (op.kind != LineOp::Kind::kProbe || op.request != 0 || op.maybe_applied) return false;
+  Waiter& waiter = *WaiterById(op.waiter);
+  if (!waiter.owner_is_new || line.waiters.front() == waiter.id) return false;
+  if (waiter.waits()) {
+    line.ops.pop_front();
+  } else {
+    AnswerAll(waiter.callers, Refusal(waiter, NotAcquiredReason::kBusy));
+    ForgetWaiter(waiter);  // and its probe
+  }
+  return true;
+}
+
 LineOp* EngineCore::QueuedTry(Line& line) {
   for (LineOp& op : line.ops) {
     if (op.kind == LineOp::Kind::kTry) return &op;
+    // Becomes one when it is sent.
+    const bool of_head = op.kind == LineOp::Kind::kProbe && op.waiter == line.waiters.front();
+    if (of_head && op.request == 0 && WaiterById(op.waiter)->command.mode != Mode::kExclusive) {
+      return &op;
+    }
   }
   return nullptr;
 }
@@ -126,8 +153,8 @@ void EngineCore::OnLineTimer(LocalId id) {
 }
 
 void EngineCore::Watch(Line& line) {
-  // What this engine holds it also releases: no need to hear of it.
-  if (line.subscribed || line.waiters.empty() || !line.holds.empty() || !store_up_) return;
+  // What this engine alone holds it also releases: no need to hear of it.
+  if (line.subscribed || line.waiters.empty() || HeldAlone(line) || !store_up_) return;
   line.subscribed = true;
   Pending pending;
   pending.kind = Pending::Kind::kSubscribe;

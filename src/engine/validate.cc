@@ -53,12 +53,13 @@ absl::Status CheckClaim(const KeyName& name, const std::string& owner, const std
 }
 
 absl::Status CheckMode(const Acquire& command) {
-  if (command.mode == Mode::kExclusive) {
+  if (command.mode != Mode::kPermit) {
     if (command.limit == 0) return absl::OkStatus();
     return Fail(Reason::kInvalidField, "limit", "limit must be 0 unless mode is PERMIT");
   }
-  return Fail(Reason::kUnsupported, "mode",
-              "modes SHARED and PERMIT are not in this version; use EXCLUSIVE");
+  if (command.limit >= 1 && command.limit <= limits::kMaxPermitLimit) return absl::OkStatus();
+  return Fail(Reason::kInvalidField, "limit",
+              absl::StrCat("limit must be from 1 to ", limits::kMaxPermitLimit, " for a PERMIT"));
 }
 
 absl::Status CheckFeed(const Acquire& command) {

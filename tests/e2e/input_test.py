@@ -4,7 +4,7 @@
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from holdfast.v1 import requests_pb2
+from holdfast.v1 import requests_pb2, types_pb2
 
 from support.requests import Refused, refusal_of
 from support.shared_daemon import daemon, folder, session  # noqa: F401
@@ -45,6 +45,8 @@ ACQUIRES = {
     "traceparent of 257": (dict(key="k", traceparent="t" * 257), "traceparent", "256"),
     "command_id of 65": (dict(key="k", command_id="c" * 65), "command_id", "64"),
     "limit without PERMIT": (dict(key="k", limit=3), "limit", "PERMIT"),
+    "PERMIT without a limit": (dict(key="k", mode=types_pb2.MODE_PERMIT), "limit", "10000"),
+    "too many permits": (dict(key="k", mode=types_pb2.MODE_PERMIT, limit=10_001), "limit", "10000"),
     "mode 77": (dict(key="k", mode=77), "mode", "77"),
     "reentry 77": (dict(key="k", reentry=77), "reentry", "77"),
     "ordering 77": (dict(key="k", ordering=77), "ordering", "77"),

@@ -55,9 +55,8 @@ def test_a_unary_acquire_may_name_a_session_and_dies_with_it(client, open_sessio
 
 
 @pytest.mark.parametrize("fields, feature", [
-    (dict(mode=types_pb2.MODE_SHARED), "mode"), (dict(mode=types_pb2.MODE_PERMIT, limit=2), "mode"),
     (dict(ordering=types_pb2.ORDERING_FIFO), "ordering")])
-def test_a_mode_of_a_later_version_is_unimplemented_by_name(client, open_session, fields, feature):
+def test_an_ordering_of_a_later_version_is_unimplemented_by_name(client, open_session, fields, feature):
     session = open_session()
     for acquire in (client.try_acquire, session.try_acquire):
         with pytest.raises(Refused) as refused:
