@@ -42,14 +42,16 @@ void AnswerGrant(const Report& report, const GlobalOptions& global, const v1::Gr
   json object = ToJson(grant);
   object["acquired"] = true;
   object["valid_for_ms"] = absl::ToInt64Milliseconds(remaining);
-  report.Answer(object, absl::StrCat("acquired ", grant.key(), ", valid for another ",
-                                     DurationText(remaining), "\n",                //
-                                     "  token    ", grant.fencing_token(), "\n",   //
-                                     "  owner    ", grant.owner(), "\n",           //
-                                     "  hold-id  ", grant.hold_id(), "\n",         //
-                                     "make it last longer:\n  ",                   //
-                                     CommandLineOf("renew", global, grant), "\n",  //
-                                     "give it back:\n  ",                          //
+  const std::string mode = ModeWord(grant.mode());
+  report.Answer(object, absl::StrCat("acquired ", grant.key(),
+                                     mode.empty() ? "" : absl::StrCat(" (", mode, ")"),
+                                     ", valid for another ", DurationText(remaining), "\n",  //
+                                     "  token    ", grant.fencing_token(), "\n",             //
+                                     "  owner    ", grant.owner(), "\n",                     //
+                                     "  hold-id  ", grant.hold_id(), "\n",                   //
+                                     "make it last longer:\n  ",                             //
+                                     CommandLineOf("renew", global, grant), "\n",            //
+                                     "give it back:\n  ",                                    //
                                      CommandLineOf("release", global, grant), "\n"));
 }
 
@@ -62,6 +64,7 @@ int Execute(const GlobalOptions& global, const AcquireOptions& options) {
   v1::AcquireRequest request;
   request.set_namespace_(global.ns);
   request.set_key(options.key);
+  SetMode(options.mode, request);
   request.set_owner(options.owner);
   request.set_note(options.note);
   *request.mutable_wait() = ToMessage(options.wait);

@@ -29,11 +29,20 @@ std::string TextOf(const v1::KeyState& state) {
     return absl::StrCat(text, "  released, kept back for another ",
                         DurationText(FromMessage(state.kept_for())), "\n");
   }
-  absl::StrAppend(&text, "  token ", state.fencing_token());
+  if (state.mode() == v1::MODE_PERMIT) {
+    absl::StrAppend(&text, "  permits of ", state.limit());
+  } else {
+    absl::StrAppend(&text, "  token ", state.fencing_token());
+    if (state.mode() == v1::MODE_SHARED) absl::StrAppend(&text, ", shared");
+  }
+  if (state.holder_count() > 1) absl::StrAppend(&text, ", ", state.holder_count(), " holders");
   if (state.queue_length() > 0) absl::StrAppend(&text, ", ", state.queue_length(), " in line");
   absl::StrAppend(&text, "\n");
   for (const v1::Holder& holder : state.holders()) {
     absl::StrAppend(&text, "  ", Describe(holder), "\n");
+  }
+  if (const int64_t more = int64_t{state.holder_count()} - state.holders_size(); more > 0) {
+    absl::StrAppend(&text, "  and ", more, " more\n");
   }
   return text;
 }

@@ -89,6 +89,15 @@ class Definer {
         ->required()
         ->envname("HOLDFAST_HOLD_ID");
   }
+  void Mode(ModeOptions* to) {
+    CLI::Option* const shared = app_->add_flag(
+        "--shared", to->shared, "hold it together with others who ask for --shared: to read");
+    app_->add_option("--permits", to->permits,
+                     "hold one of N permits: at most so many at once; all must say the same N")
+        ->type_name("N")
+        ->check(CLI::Range(1U, limits::kMaxPermitLimit).description(""))
+        ->excludes(shared);
+  }
   void Note(std::function<void(std::string)> set, const std::string& help) {
     app_->add_option_function<std::string>("--note", std::move(set), help)
         ->type_name("TEXT")
@@ -121,6 +130,7 @@ void DefineGlobal(CLI::App* app, GlobalOptions* to) {
 void DefineRun(CLI::App* app, RunOptions* to) {
   Definer define(app);
   define.Key(&to->key);
+  define.Mode(&to->mode);
   define.Duration("--wait", &to->wait, "how long to wait for the lock (default 5s; 0: not at all)");
   define.Duration("--lease", &to->lease,
                   "how long the lock outlives a silent holder (default: the daemon's, 30s)");
@@ -152,6 +162,7 @@ void DefineRun(CLI::App* app, RunOptions* to) {
 void DefineAcquire(CLI::App* app, AcquireOptions* to) {
   Definer define(app);
   define.Key(&to->key);
+  define.Mode(&to->mode);
   define.Duration("--wait", &to->wait, "how long to wait for the lock (default: not at all)");
   define.Duration("--lease", &to->lease,
                   "how long the lock lasts unless it is renewed (default: the daemon's, 30s)");

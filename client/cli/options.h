@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/cli/mode.h"
 
 namespace holdfast::cli {
 
@@ -30,6 +31,7 @@ enum class OnLost {
 
 struct RunOptions {
   std::string key;
+  ModeOptions mode;
   absl::Duration wait = absl::Seconds(5);
   std::optional<absl::Duration> lease;  // nullopt: the daemon's, 30s unless its --max-lease is less
   absl::Duration max_hold;              // 0: no limit; a backup may take its time
@@ -43,6 +45,7 @@ struct RunOptions {
 
 struct AcquireOptions {
   std::string key;
+  ModeOptions mode;
   std::string owner;  // empty: the daemon makes one
   absl::Duration wait;
   std::optional<absl::Duration> lease;  // as in RunOptions

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/mode.h"
 #include "client/lib/convert.h"
 #include "src/base/durations.h"
 #include "src/base/status.h"
@@ -124,6 +125,9 @@ int ExitCodeOf(const absl::Status& status) {
   switch (holdfast::ReasonOf(status)) {
     case Reason::kInvalidField:
     case Reason::kUnsupported:
+    case Reason::kUpgradeRefused:
+    case Reason::kLimitMismatch:
+    case Reason::kModeMismatch:
       return kExitUsage;
     case Reason::kNotOwner:
     case Reason::kLeaseExpired:
@@ -138,6 +142,7 @@ int ExitCodeOf(const absl::Status& status) {
 json ToJson(const v1::Holder& holder) {
   json object = {{"owner_fingerprint", holder.owner_fingerprint()},
                  {"hold_id", holder.hold_id()},
+                 {"mode", ModeName(holder.mode())},
                  {"note", holder.note()},
                  {"hold_count", holder.hold_count()},
                  {"fencing_token", holder.fencing_token()},
@@ -153,20 +158,20 @@ json ToJson(const v1::KeyState& state) {
                  {"free", state.free()},
                  {"fencing_token", state.fencing_token()},
                  {"queue_length", state.queue_length()},
+                 {"holder_count", state.holder_count()},
                  {"holders", json::array()}};
+  if (!state.free()) object["mode"] = ModeName(state.mode());
+  if (state.limit() > 0) object["limit"] = state.limit();
   for (const v1::Holder& holder : state.holders()) object["holders"].push_back(ToJson(holder));
   if (state.has_kept_for()) object["kept_for_ms"] = Millis(state.kept_for());
   return object;
 }
 
 json ToJson(const v1::Grant& grant) {
-  json object = {{"namespace", grant.namespace_()},
-                 {"key", grant.key()},
-                 {"owner", grant.owner()},
-                 {"hold_id", grant.hold_id()},
-                 {"fencing_token", grant.fencing_token()},
-                 {"hold_count", grant.hold_count()},
-                 {"lease_ms", Millis(grant.lease())}};
+  json object = {{"namespace", grant.namespace_()},  {"key", grant.key()},
+                 {"owner", grant.owner()},           {"hold_id", grant.hold_id()},
+                 {"mode", ModeName(grant.mode())},   {"fencing_token", grant.fencing_token()},
+                 {"hold_count", grant.hold_count()}, {"lease_ms", Millis(grant.lease())}};
   if (grant.has_max_hold_remaining()) {
     object["max_hold_remaining_ms"] = Millis(grant.max_hold_remaining());
   }

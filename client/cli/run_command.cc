@@ -52,6 +52,7 @@ v1::AcquireRequest RequestFor(const GlobalOptions& global, const RunOptions& opt
   v1::AcquireRequest request;
   request.set_namespace_(global.ns);
   request.set_key(options.key);
+  SetMode(options.mode, request);
   request.set_owner(OwnerAround(CurrentEnvironment(), {global.ns, options.key}));
   request.set_note(options.note.value_or(DefaultNote(options.command)));
   *request.mutable_wait() = ToMessage(options.wait);

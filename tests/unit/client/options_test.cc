@@ -108,6 +108,12 @@ TEST_F(OptionsTest, AnAcquiresOwnerIsNotTakenFromTheEnvironment) {
   EXPECT_THAT(Parse<AcquireOptions>({"acquire", "k"}).owner, IsEmpty());
 }
 
+TEST_F(OptionsTest, AModeIsSharedOrOneOfSomePermits) {
+  EXPECT_FALSE(Parse<RunOptions>({"run", "k", "--", "true"}).mode.shared);
+  EXPECT_TRUE(Parse<RunOptions>({"run", "k", "--shared", "--", "true"}).mode.shared);
+  EXPECT_EQ(Parse<AcquireOptions>({"acquire", "k", "--permits=3"}).mode.permits, 3u);
+}
+
 TEST_F(OptionsTest, ARenewalKeepsTheLeaseUnlessItIsGiven) {
   const std::vector<std::string> plain = {"renew", "k", "--owner=o", "--hold-id=h"};
   EXPECT_FALSE(Parse<RenewOptions>(plain).lease.has_value());
@@ -128,7 +134,9 @@ TEST_F(OptionsTest, WrongUsageIsSaidAndExits64) {
       {"run", "k", "--on-lost=shrug", "--", "true"},
       {"run", "k", "--retry=-1", "--", "true"},
       {"run", "k", "--conflict-exit-code=256", "--", "true"},
-      {"run", "k", "--shared", "--", "true"},
+      {"run", "k", "--shared", "--permits=3", "--", "true"},
+      {"run", "k", "--permits=0", "--", "true"},
+      {"acquire", "k", "--permits=10001"},
       {"run", "", "--", "true"},
       {"run", "a\nb", "--", "true"},
       {"acquire", "k", "--owner=short"},
