@@ -184,6 +184,17 @@ void SimClient::Stop() {
   });
 }
 
+void SimClient::ChooseMode(engine::Acquire& acquire) {
+  if (!plan_.all_modes) return;
+  const int64_t dice = world_->Between(0, 9);
+  if (dice < 4) {
+    acquire.mode = Mode::kShared;
+  } else if (dice < 7) {
+    acquire.mode = Mode::kPermit;
+    acquire.limit = world_->Chance(0.95) ? 2 : 3;
+  }
+}
+
 void SimClient::TryAcquire() {
   engine::Acquire acquire;
   acquire.name = {"default", plan_.keys[world_->Between(0, plan_.keys.size() - 1)]};
@@ -193,6 +204,7 @@ void SimClient::TryAcquire() {
     acquire.name = held[0]->name;  // nesting
     acquire.owner = held[0]->owner;
   }
+  ChooseMode(acquire);
   acquire.lease = world_->Millis(100, 400);
   if (world_->Chance(0.6)) acquire.wait = world_->Millis(5, 2000);
   acquire.max_hold = world_->Chance(0.3) ? world_->Millis(150, 900) : absl::ZeroDuration();
@@ -209,6 +221,8 @@ void SimClient::TryAcquire() {
   asked.wait = acquire.wait;
   asked.lease = *acquire.lease;
   asked.feed = acquire.feed;
+  asked.mode = acquire.mode;
+  asked.limit = acquire.limit;
   asked.command_id = acquire.command_id;
   const auto make = [acquire](engine::CommandHead head) {
     engine::Acquire copy = acquire;
@@ -377,6 +391,9 @@ void SimClient::OnReply(uint64_t channel, const engine::Reply& reply) {
         ReasonOf(*status) == Reason::kCommandMismatch) {
       Complain(absl::StrCat("unexpected error: ", std::string(status->message())));
     }
+    const Reason reason = ReasonOf(*status);
+    tally_->mode_refusals += reason == Reason::kUpgradeRefused || reason == Reason::kModeMismatch ||
+                             reason == Reason::kLimitMismatch;
     if (asked.kind == Asked::Kind::kRenew) Forget(asked.hold_id);
   }
 }
@@ -391,11 +408,19 @@ void SimClient::OnGrant(const Asked& asked, const engine::Grant& grant) {
     return;
   }
   tally_->grants++;
+  tally_->reads += grant.mode == Mode::kShared;
+  tally_->permits += grant.mode == Mode::kPermit;
+  if (grant.mode != asked.mode &&
+      (asked.mode != Mode::kShared || grant.mode != Mode::kExclusive || grant.hold_count == 1)) {
+    Complain("a grant in another mode");
+  }
   if (belief == nullptr) {
     belief = &beliefs_[grant.hold_id];
     belief->name = grant.name;
     belief->owner = grant.owner;
     belief->hold_id = grant.hold_id;
+    belief->mode = grant.mode;
+    belief->limit = asked.limit;
     belief->token = grant.token;
     belief->lease = asked.lease;
     belief->feed = asked.feed;
@@ -406,6 +431,7 @@ void SimClient::OnGrant(const Asked& asked, const engine::Grant& grant) {
     tally_->reentries++;
     belief->lease = std::max(belief->lease, asked.lease);
     if (belief->token != grant.token) Complain("a re-entry with another token");
+    if (belief->mode != grant.mode) Complain("a re-entry in another mode");
   }
   belief->count++;
   belief->valid_until = std::max(belief->valid_until, valid_until);

@@ -20,6 +20,8 @@ struct Belief {
   KeyName name;
   std::string owner;
   std::string hold_id;
+  Mode mode = Mode::kExclusive;
+  uint32_t limit = 0;
   int64_t token = 0;
   int count = 0;
   absl::Duration lease;
@@ -35,13 +37,15 @@ struct ClientPlan {
   absl::Duration ttl;
   std::vector<std::string> keys;
   std::vector<std::string> owners;  // to choose from; "" for one that the daemon makes
+  bool all_modes = false;           // else EXCLUSIVE only
 };
 
 // Counts over all seeds, so that a simulation that does nothing cannot pass for one that finds
 // nothing.
 struct Tally {
   int64_t grants = 0, reentries = 0, busy = 0, expired_waits = 0, losses = 0, errors = 0,
-          retries = 0, releases = 0;
+          retries = 0, releases = 0, reads = 0, permits = 0, mode_refusals = 0;
+  int64_t together = 0;  // steps at which several owners held one key
 };
 
 class SimClient {
@@ -64,6 +68,8 @@ class SimClient {
     absl::Duration wait;
     absl::Duration lease;
     absl::Duration feed;
+    Mode mode = Mode::kExclusive;
+    uint32_t limit = 0;
     std::string command_id;
     std::string hold_id;
     uint64_t channel = 0;  // of a unary call
@@ -75,6 +81,7 @@ class SimClient {
   void Open();
   void Ping();
   void Act();
+  void ChooseMode(engine::Acquire& acquire);
   void TryAcquire();
   void TryRelease();
   void TryRenew(Belief& belief);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Engine and store under random schedules. After every step:
-//   * no two owners believe that they hold one key (promise 1);
-//   * tokens grow in grant order (promise 1);
+//   * no two owners believe that they hold one key, except readers together, and as many permits as
+//     their limit says (promise 1);
+//   * tokens grow in grant order; readers of one phase share one, each permit has its own (1);
 //   * the engine's books agree with each other.
 // At the end, when every client is gone: nothing is held, nobody waits,
 // nothing is left in the store (promise 3), and every answer came in time (6).
@@ -61,6 +62,7 @@ class Schedule {
 
   void AddClients() {
     const int64_t count = world_.Between(2, 6);
+    const bool all_modes = world_.Chance(0.6);
     const std::vector<std::string> keys = world_.Chance(0.5)
                                               ? std::vector<std::string>{"a"}
                                               : std::vector<std::string>{"a", "b", "c"};
@@ -71,6 +73,7 @@ class Schedule {
       plan.clock_rate = Drift();
       plan.ttl = world_.Millis(2000, 3000);
       plan.keys = keys;
+      plan.all_modes = all_modes;
       plan.owners = {"", absl::StrCat("owner-of-client-", number)};
       if (world_.Chance(0.3)) plan.owners.push_back("an-owner-of-several");
       clients_.push_back(std::make_unique<SimClient>(&world_, daemon_.get(), plan, tally_));
@@ -115,29 +118,53 @@ class Schedule {
     world_.Note(absl::StrCat("grant ", grant->name.key, " to ", grant->owner, " hold ",
                              grant->hold_id, " token ", grant->token, " count ",
                              grant->hold_count));
-    auto& [token, owner] = newest_[grant->name];
-    if (grant->token < token || (grant->token == token && grant->owner != owner)) {
-      problem_ = absl::StrCat("token ", grant->token, " of ", grant->owner, " after ", token,
-                              " of ", owner);
+    Newest& newest = newest_[grant->name];
+    const bool shares = grant->mode == Mode::kShared && newest.mode == Mode::kShared;
+    bool wrong = grant->token < newest.token ||
+                 (grant->token == newest.token && grant->owner != newest.owner && !shares);
+    if (grant->mode == Mode::kPermit) {
+      // An id, for as long as its owner holds: it may be older than another's.
+      const auto [it, is_new] = permits_.try_emplace(grant->token, grant->owner);
+      wrong = it->second != grant->owner || (is_new && grant->token <= newest.token);
     }
-    token = grant->token;
-    owner = grant->owner;
+    if (wrong) {
+      problem_ = absl::StrCat("token ", grant->token, " of ", grant->owner, " after ", newest.token,
+                              " of ", newest.owner);
+    }
+    if (grant->token >= newest.token) newest = {grant->token, grant->owner, grant->mode};
   }
 
   void CheckBeliefs() {
-    std::map<KeyName, const Belief*> holders;
+    believed_.clear();
     for (const auto& client : clients_) {
       if (client->complaint().has_value()) problem_ = *client->complaint();
       for (const Belief* belief : client->Beliefs()) {
-        const Belief*& other = holders[belief->name];
-        if (other != nullptr && other->owner != belief->owner) {
-          problem_ =
-              absl::StrCat("two holders of ", belief->name.key, ": ", other->owner, " (",
-                           other->hold_id, ") and ", belief->owner, " (", belief->hold_id, ")");
-        }
-        other = belief;
+        if (NoteHolder(*belief)) believed_.push_back(belief);
       }
     }
+  }
+
+  // Compares with what was believed before at this step. Answers whether it is one owner more.
+  bool NoteHolder(const Belief& belief) {
+    bool is_new = true;
+    size_t owners = 1;
+    for (const Belief* other : believed_) {
+      if (other->name != belief.name) continue;
+      const bool same_owner = other->owner == belief.owner;
+      const bool same_way = belief.mode == other->mode && belief.limit == other->limit;
+      is_new = is_new && !same_owner;
+      owners += same_owner ? 0 : 1;
+      if (same_way && (same_owner || belief.mode != Mode::kExclusive)) continue;
+      problem_ =
+          absl::StrCat("two holders of ", belief.name.key, ": ", other->owner, " (", other->hold_id,
+                       ", mode ", static_cast<int>(other->mode), ") and ", belief.owner, " (",
+                       belief.hold_id, ", mode ", static_cast<int>(belief.mode), ")");
+    }
+    tally_->together += is_new && owners > 1;
+    if (belief.mode == Mode::kPermit && owners > belief.limit) {
+      problem_ = absl::StrCat(owners, " permits of ", belief.name.key, ", limit ", belief.limit);
+    }
+    return is_new;
   }
 
   void EndAll() {
@@ -162,7 +189,14 @@ class Schedule {
   std::unique_ptr<StoreServer> server_;
   std::unique_ptr<SimDaemon> daemon_;
   std::vector<std::unique_ptr<SimClient>> clients_;
-  std::map<KeyName, std::pair<int64_t, std::string>> newest_;
+  std::vector<const Belief*> believed_;  // one for each owner and key; kept for its memory
+  struct Newest {
+    int64_t token = 0;
+    std::string owner;
+    Mode mode = Mode::kExclusive;
+  };
+  std::map<KeyName, Newest> newest_;
+  std::map<int64_t, std::string> permits_;  // who was given which number
   std::string problem_;
 };
 
@@ -184,16 +218,24 @@ TEST(Simulation, EveryPromiseHoldsUnderRandomSchedules) {
   }
   std::printf(
       "%llu schedules: %lld grants (%lld re-entries), %lld releases, %lld busy, %lld waits "
-      "that ran out, %lld losses, %lld errors, %lld retries\n",
+      "that ran out, %lld losses, %lld errors, %lld retries; %lld reads, %lld permits, %lld "
+      "refused "
+      "for their mode, %lld steps with several holders\n",
       static_cast<unsigned long long>(seeds), static_cast<long long>(tally.grants),
       static_cast<long long>(tally.reentries), static_cast<long long>(tally.releases),
       static_cast<long long>(tally.busy), static_cast<long long>(tally.expired_waits),
       static_cast<long long>(tally.losses), static_cast<long long>(tally.errors),
-      static_cast<long long>(tally.retries));
+      static_cast<long long>(tally.retries), static_cast<long long>(tally.reads),
+      static_cast<long long>(tally.permits), static_cast<long long>(tally.mode_refusals),
+      static_cast<long long>(tally.together));
   if (only == 0) {
     EXPECT_GT(tally.grants, static_cast<int64_t>(seeds) * 10);
     EXPECT_GT(tally.reentries, 0);
     EXPECT_GT(tally.losses, 0);
+    EXPECT_GT(tally.reads, 0);
+    EXPECT_GT(tally.permits, 0);
+    EXPECT_GT(tally.mode_refusals, 0);
+    EXPECT_GT(tally.together, 0);
   }
 }
 
