@@ -77,6 +77,8 @@ class EngineLoop::Impl final : public StoreListener {
   std::unique_ptr<Store> store_;
   absl::flat_hash_map<uint64_t, std::shared_ptr<EventSink>> sinks_;
   std::vector<Batch> taken_;
+  engine::Output out_;                 // kept for its memory
+  std::vector<engine::Event> events_;  // of this turn
   std::vector<uint64_t> closed_;  // in this turn
   std::optional<engine::DrainDone> drained_;
   BootTime armed_for_ = BootTime::Infinite();

@@ -72,22 +72,21 @@ void EngineLoop::Impl::TakeCommands() {
 void EngineLoop::Impl::EndTurn() {
   BootTime now = clock_.Now();
   if (engine_.NextDeadline() <= now) engine_.Advance(now);
-  std::vector<engine::Event> events;
   bool flushed = false;
   for (int round = 0;; ++round) {
-    engine::Output out = engine_.TakeOutput();
-    std::move(out.events.begin(), out.events.end(), std::back_inserter(events));
-    if (out.requests.empty() && flushed) break;
+    engine_.TakeOutput(&out_);
+    std::move(out_.events.begin(), out_.events.end(), std::back_inserter(events_));
+    if (out_.requests.empty() && flushed) break;
+    for (StoreRequest& request : out_.requests) store_->Submit(std::move(request));
     if (round == kMaxRoundsPerTurn) {
-      for (StoreRequest& request : out.requests) store_->Submit(std::move(request));
       uv_async_send(&wake_);
       break;
     }
-    for (StoreRequest& request : out.requests) store_->Submit(std::move(request));
     store_->Flush();
     flushed = true;
   }
-  Deliver(events);
+  Deliver(events_);
+  events_.clear();
   // Only now: an answer that crossed its channel's end finds the sink, which may have to undo it.
   for (const uint64_t channel : closed_) sinks_.erase(channel);
   closed_.clear();

@@ -11,6 +11,7 @@ namespace holdfast::server {
 namespace {
 
 constexpr size_t kIdChars = 26;
+constexpr size_t kShortIdChars = 15;
 constexpr char kAlphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
 
 // As many as come whole or not at all, and not at all means a kernel without the call.
@@ -39,13 +40,17 @@ class RandomBytes {
   size_t used_ = kBytesPerCall;
 };
 
-}  // namespace
-
-std::string RandomIds::NewId() {
+std::string RandomChars(size_t n) {
   thread_local RandomBytes random;
-  std::string id(kIdChars, 'a');
+  std::string id(n, 'a');
   for (char& c : id) c = kAlphabet[random.Next() & 31];
   return id;
 }
+
+}  // namespace
+
+std::string RandomIds::NewId() { return RandomChars(kIdChars); }
+
+std::string RandomIds::NewShortId() { return RandomChars(kShortIdChars); }
 
 }  // namespace holdfast::server

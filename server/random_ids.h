@@ -9,10 +9,11 @@
 
 namespace holdfast::server {
 
-// 26 characters of [a-z2-7], which carry 130 random bits. Any thread may ask.
+// 26 or 15 characters of [a-z2-7], which carry 130 or 75 random bits. Any thread may ask.
 class RandomIds final : public IdSource {
  public:
   std::string NewId() override;
+  std::string NewShortId() override;
 };
 
 }  // namespace holdfast::server

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reading half of a session's stream.
+#include <google/protobuf/arena.h>
+
 #include "absl/strings/str_cat.h"
 #include "server/front/convert.h"
 #include "server/front/session_stream.h"
@@ -56,7 +58,8 @@ void SessionStream::OnReadDone(bool ok) {
 }
 
 absl::Status SessionStream::OnMessage() {
-  v1::SessionRequest message;
+  google::protobuf::Arena arena;
+  v1::SessionRequest& message = *google::protobuf::Arena::CreateMessage<v1::SessionRequest>(&arena);
   std::vector<BadCommand> bad;
   absl::Status status = DecodeSession(incoming_, message, bad);
   incoming_.Clear();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/front/session_stream.h"
 
+#include <google/protobuf/arena.h>
+
 #include "absl/strings/str_cat.h"
 #include "server/front/convert.h"
 #include "server/log.h"
@@ -128,7 +130,9 @@ void SessionStream::Proceed(std::unique_lock<std::mutex> lock) {
 }
 
 grpc::ByteBuffer SessionStream::NextMessage() {
-  v1::SessionResponse message;
+  google::protobuf::Arena arena;
+  v1::SessionResponse& message =
+      *google::protobuf::Arena::CreateMessage<v1::SessionResponse>(&arena);
   size_t bytes = 0;
   while (sent_ < sending_.size() && bytes < kMaxAnswerBytes) {
     const engine::Event& event = sending_[sent_++];

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "src/base/durations.h"
 #include "src/base/limits.h"
@@ -84,8 +86,7 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
   if (!waiter.log_key.empty() && !waiter.replay_only) {
     log_.Begin(waiter.log_key, waiter.digest, UnderWay{.waiter = waiter.id});
   }
-  waiter_of_[{reply_to.channel, reply_to.request_id}] = waiter.id;
-  channel_waiters_[reply_to.channel].insert(waiter.id);
+  Book(waiter, reply_to);
   if (Session* session = SessionById(waiter.session)) session->waiters.insert(waiter.id);
   if (waiter.waits()) timers_.Add(Timer{waiter.deadline, TimerKind::kWaiter, waiter.id});
   waiters_[waiter.id] = std::move(owned);
@@ -113,11 +114,19 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
 LineOp EngineCore::TakeOp(const Waiter& waiter, LineOp::Kind kind) {
   LineOp op;
   op.kind = kind;
-  op.ref = HoldRef{waiter.command.name, waiter.command.owner, ids_->NewId(),
+  op.ref = HoldRef{waiter.command.name, waiter.command.owner, ids_->NewShortId(),
                    waiter.command.session_id, 1};
   op.op_id = waiter.op_id;
   op.waiter = waiter.id;
   return op;
+}
+
+void EngineCore::Book(const Waiter& waiter, ReplyTo caller) {
+  waiter_of_[{caller.channel, caller.request_id}] = waiter.id;
+  // A session's own stream ends with the session.
+  const Session* session = SessionById(waiter.session);
+  if (session != nullptr && session->channel == caller.channel) return;
+  channel_waiters_[caller.channel].insert(waiter.id);
 }
 
 Waiter* EngineCore::WaiterById(LocalId id) {
@@ -171,10 +180,12 @@ void EngineCore::Handle(Cancel command) {
   if (waiter.callers.size() == 1) return AnswerWaiter(waiter, cancelled);
   // A retry of the same command still waits for it.
   Answer1(command.target, cancelled);
-  std::erase_if(waiter.callers, [&](const Caller& caller) {
-    return caller.to.channel == command.target.channel &&
-           caller.to.request_id == command.target.request_id;
-  });
+  const auto gone =
+      std::remove_if(waiter.callers.begin(), waiter.callers.end(), [&](const Caller& caller) {
+        return caller.to.channel == command.target.channel &&
+               caller.to.request_id == command.target.request_id;
+      });
+  waiter.callers.erase(gone, waiter.callers.end());
   waiter_of_.erase(it);
 }
 

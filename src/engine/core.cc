@@ -6,7 +6,7 @@
 namespace holdfast::engine {
 
 EngineCore::EngineCore(EngineOptions options, IdSource* ids)
-    : options_(options), ids_(ids), life_(ids->NewId().substr(0, 10)) {}
+    : options_(options), ids_(ids), life_(ids->NewShortId().substr(0, 8)) {}
 
 void EngineCore::Send(uint64_t channel, decltype(Event::body) body) {
   out_.events.push_back(Event{channel, std::move(body)});
@@ -16,7 +16,7 @@ void EngineCore::Answer1(ReplyTo to, Answer answer) {
   Send(to.channel, Reply{to.request_id, std::move(answer)});
 }
 
-void EngineCore::AnswerAll(const std::vector<Caller>& callers, const Answer& answer) {
+void EngineCore::AnswerAll(absl::Span<const Caller> callers, const Answer& answer) {
   for (const Caller& caller : callers) Answer1(caller.to, answer);
 }
 
@@ -28,9 +28,18 @@ uint64_t EngineCore::Submit(decltype(StoreRequest::op) op, Pending pending) {
   return id;
 }
 
-std::string EngineCore::EngineOpId() { return absl::StrCat("e", life_, ".", ++last_op_); }
+void EngineCore::TakeOutput(Output* out) {
+  out->requests.clear();
+  out->events.clear();
+  std::swap(*out, out_);
+}
 
-void EngineCore::OnReply(StoreReply reply) {
+std::string EngineCore::EngineOpId() {
+  // Short, so that copies of it need no allocation for the first 16 million.
+  return absl::StrCat("e", life_, absl::Hex(++last_op_));
+}
+
+void EngineCore::OnReply(StoreReply& reply) {
   auto found = pending_.extract(reply.id);
   if (found.empty()) return;  // answered twice: the first counted
   Pending pending = std::move(found.mapped());

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "src/engine/command_log.h"
 #include "src/engine/engine.h"
 #include "src/engine/records.h"
@@ -43,7 +44,7 @@ class EngineCore {
   void Handle(ChannelClosed command);
   void Handle(SlowReader command);
   void Handle(Drain command);
-  void OnReply(StoreReply reply);
+  void OnReply(StoreReply& reply);
   void OnStoreEvent(const StoreEvent& event);
   void Advance();
 
@@ -52,7 +53,7 @@ class EngineCore {
   // vanishes under the feet of the code that works on it.
   void FinishInput();
   BootTime NextDeadline() const { return timers_.Next(); }
-  Output TakeOutput() { return std::exchange(out_, Output()); }
+  void TakeOutput(Output* out);
   EngineStatus status() const;
   std::optional<std::string> FindInconsistency() const;
 
@@ -72,7 +73,7 @@ class EngineCore {
   // ---- out: answers and requests (core.cc)
   void Send(uint64_t channel, decltype(Event::body) body);
   void Answer1(ReplyTo to, Answer answer);
-  void AnswerAll(const std::vector<Caller>& callers, const Answer& answer);
+  void AnswerAll(absl::Span<const Caller> callers, const Answer& answer);
   uint64_t Submit(decltype(StoreRequest::op) op, Pending pending);
 
   // ---- sessions.cc
@@ -87,6 +88,8 @@ class EngineCore {
 
   // ---- acquire.cc
   void StartWaiter(std::unique_ptr<Waiter> waiter);
+  // Notes whose call or stream it is that the waiter answers.
+  void Book(const Waiter& waiter, ReplyTo caller);
   Waiter* WaiterById(LocalId id);
   LineOp TakeOp(const Waiter& waiter, LineOp::Kind kind);
   // Takes a waiter out of its line and out of the books, after its answer. A
@@ -111,6 +114,8 @@ class EngineCore {
   void SendOp(Line& line, LineOp& op);
   // Drops a probe that the line answers by itself by now.
   bool SkipProbe(Line& line, const LineOp& op);
+  // Whether the head of the line should try in the same step of the store as `op`.
+  bool HandsOver(const Line& line, const LineOp& op) const;
   // Somebody may take the key now: let the head try.
   void Wake(Line& line);
   void WakeAll();
@@ -122,7 +127,7 @@ class EngineCore {
   // Unsubscribes and forgets the line at the end of this input, where nothing needs it.
   void MayBeIdle(Line& line) { maybe_idle_.push_back(line.id); }
   void OnLineReply(Line& line, StoreReply& reply);
-  void OnUnreachable(Line& line, const StoreFailure& failure);
+  void OnUnreachable(Line& line, std::list<LineOp>::iterator op, const StoreFailure& failure);
   void FailTriesThatDoNotWait(Line& line);
   // The caller of this step gives up: take the step back, or undo it when it is known.
   void AbandonOp(Line& line, std::list<LineOp>::iterator op);
@@ -203,6 +208,7 @@ class EngineCore {
   absl::flat_hash_map<LocalId, std::unique_ptr<Waiter>> waiters_;
   // Channel and request id, of every caller of every waiter.
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, LocalId> waiter_of_;
+  // The same by channel, for those that are no session's.
   absl::flat_hash_map<uint64_t, absl::flat_hash_set<LocalId>> channel_waiters_;
 
   absl::flat_hash_map<LocalId, std::unique_ptr<Line>> lines_;

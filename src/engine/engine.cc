@@ -10,15 +10,15 @@ Engine::Engine(EngineOptions options, IdSource* ids)
 
 Engine::~Engine() = default;
 
-void Engine::Handle(Command command, BootTime now) {
+void Engine::Handle(Command&& command, BootTime now) {
   core_->set_now(now);
   std::visit([&](auto&& body) { core_->Handle(std::move(body)); }, std::move(command));
   core_->FinishInput();
 }
 
-void Engine::OnStoreReply(StoreReply reply, BootTime now) {
+void Engine::OnStoreReply(StoreReply&& reply, BootTime now) {
   core_->set_now(now);
-  core_->OnReply(std::move(reply));
+  core_->OnReply(reply);
   core_->FinishInput();
 }
 
@@ -36,7 +36,13 @@ void Engine::Advance(BootTime now) {
 
 BootTime Engine::NextDeadline() const { return core_->NextDeadline(); }
 
-Output Engine::TakeOutput() { return core_->TakeOutput(); }
+Output Engine::TakeOutput() {
+  Output out;
+  core_->TakeOutput(&out);
+  return out;
+}
+
+void Engine::TakeOutput(Output* out) { core_->TakeOutput(out); }
 
 EngineStatus Engine::status() const { return core_->status(); }
 

@@ -65,8 +65,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void Handle(Command command, BootTime now);
-  void OnStoreReply(StoreReply reply, BootTime now);
+  void Handle(Command&& command, BootTime now);
+  void OnStoreReply(StoreReply&& reply, BootTime now);
   void OnStoreEvent(const StoreEvent& event, BootTime now);
 
   // Does what is due at `now`. Harmless when called too early.
@@ -76,6 +76,8 @@ class Engine {
 
   // What came out since the last call.
   Output TakeOutput();
+  // The same into `out`, whose memory is used again.
+  void TakeOutput(Output* out);
 
   EngineStatus status() const;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "src/base/limits.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
@@ -52,7 +54,23 @@ void EngineCore::Pump(Line& line) {
     }
   }
   if (line.ops.empty()) return MayBeIdle(line);
-  if (line.ops.front().request == 0) SendOp(line, line.ops.front());
+  LineOp& first = line.ops.front();
+  if (first.request != 0) return;
+  SendOp(line, first);
+  if (!HandsOver(line, first)) return;
+  // Release and grant are one step: nobody comes between them, and it costs one round trip.
+  if (QueuedTry(line) == nullptr) PushTry(line);
+  if (line.ops.size() == 2) SendOp(line, line.ops.back());
+}
+
+bool EngineCore::HandsOver(const Line& line, const LineOp& op) const {
+  if (op.takes() || line.waiters.empty() || line.ops.size() > 2) return false;
+  if (line.ops.size() == 2 && line.ops.back().kind != LineOp::Kind::kTry) return false;
+  // Where holds of ours remain, the key will not be free. Of a bare lease that is not known.
+  for (const LocalId id : line.holds) {
+    if (id != op.hold || !holds_.at(id)->being_released()) return false;
+  }
+  return true;
 }
 
 void EngineCore::SendOp(Line& line, LineOp& op) {
@@ -163,14 +181,19 @@ void EngineCore::Watch(Line& line) {
 }
 
 void EngineCore::OnLineReply(Line& line, StoreReply& reply) {
-  if (line.ops.empty() || line.ops.front().request != reply.id) return;
-  line.ops.front().request = 0;
+  const auto at = std::find_if(line.ops.begin(), line.ops.end(),
+                               [&](const LineOp& op) { return op.request == reply.id; });
+  if (at == line.ops.end()) return;
+  at->request = 0;
   if (const auto* failure = std::get_if<StoreFailure>(&reply.result);
       failure != nullptr && failure->kind == StoreFailureKind::kUnreachable) {
-    return OnUnreachable(line, *failure);
+    return OnUnreachable(line, at, *failure);
   }
-  LineOp op = std::move(line.ops.front());
-  line.ops.pop_front();
+  LineOp op = std::move(*at);
+  line.ops.erase(at);
+  // A try in the same step has seen what the release did.
+  const bool try_again = line.try_again;
+  const bool handed_over = !op.takes() && !line.ops.empty() && line.ops.front().request != 0;
   switch (op.kind) {
     case LineOp::Kind::kTry:
     case LineOp::Kind::kProbe:
@@ -187,19 +210,21 @@ void EngineCore::OnLineReply(Line& line, StoreReply& reply) {
       OnGiveBackReply(line, op, reply);
       break;
   }
+  if (handed_over) line.try_again = try_again;
   MayBeIdle(line);
   Pump(line);
 }
 
-void EngineCore::OnUnreachable(Line& line, const StoreFailure& failure) {
-  LineOp& op = line.ops.front();
+void EngineCore::OnUnreachable(Line& line, std::list<LineOp>::iterator at,
+                               const StoreFailure& failure) {
+  LineOp& op = *at;
   op.maybe_applied = op.maybe_applied || failure.maybe_applied;
   line.blocked = true;
   RetryAt(line, now_ + kBlockedRetry);
   if (op.takes()) {
     Waiter* waiter = WaiterById(op.waiter);
     if (waiter == nullptr) {
-      AbandonOp(line, line.ops.begin());
+      AbandonOp(line, at);
     } else if (!waiter->waits() || waiter->deadline <= now_) {
       AnswerWaiter(*waiter, StoreUnreachable());
     }
@@ -212,7 +237,7 @@ void EngineCore::OnUnreachable(Line& line, const StoreFailure& failure) {
                  "with the same command_id"));
   if (op.hold != 0) return;  // owed: it is done when the store is back
   if (!op.log_key.empty()) log_.Abandon(op.log_key);
-  line.ops.pop_front();
+  line.ops.erase(at);
   MayBeIdle(line);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "src/base/clock.h"
 #include "src/base/store_types.h"
@@ -74,6 +75,7 @@ struct Caller {
   ReplyTo to;
   BootTime received;
 };
+using Callers = absl::InlinedVector<Caller, 1>;
 
 struct Line;
 
@@ -81,7 +83,7 @@ struct Line;
 struct Waiter {
   LocalId id = 0;
   Acquire command;
-  std::vector<Caller> callers;
+  Callers callers;
   std::string log_key;  // empty: no command_id
   uint64_t digest = 0;
   LocalId session = 0;
@@ -115,7 +117,7 @@ struct LineOp {
   std::string op_id;
   LocalId waiter = 0;           // kTry, kProbe, kReplay; 0: it gave up meanwhile
   LocalId hold = 0;             // kRelease: this engine's record, 0: a bare lease
-  std::vector<Caller> callers;  // kRelease; empty: they were told UNAVAILABLE, it is done anyway
+  Callers callers;  // kRelease; empty: they were told UNAVAILABLE, it is done anyway
   std::string log_key;
   uint64_t request = 0;                     // in flight as this store request
   BootTime sent;                            // the latest attempt
@@ -131,7 +133,8 @@ struct Line {
   KeyName name;
   std::vector<LocalId> holds;
   std::list<LocalId> waiters;             // in order of arrival
-  std::list<LineOp> ops;                  // only the front one may be in flight
+  // The front one may be in flight, and with a release the try behind it.
+  std::list<LineOp> ops;
   std::vector<HolderState> last_holders;  // as the store last said
   bool try_again = false;                 // woken while a try was in flight
   bool subscribed = false;

@@ -52,8 +52,7 @@ bool EngineCore::AnsweredBefore(Acquire& command, const std::string& key,
   } else if (const auto* under_way = std::get_if<UnderWay>(&found)) {
     Waiter& first = *WaiterById(under_way->waiter);
     first.callers.push_back(Caller{reply_to, command.head.received});
-    waiter_of_[{reply_to.channel, reply_to.request_id}] = first.id;
-    channel_waiters_[reply_to.channel].insert(first.id);
+    Book(first, reply_to);
   } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
     if (!bare) {
       Answer1(reply_to, CopyOf(*logged, Caller{reply_to, command.head.received}));

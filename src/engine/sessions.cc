@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "src/base/limits.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
@@ -18,7 +20,7 @@ void EngineCore::Handle(OpenSession command) {
 
   auto session = std::make_unique<Session>();
   session->id = ++last_id_;
-  session->session_id = ids_->NewId();
+  session->session_id = ids_->NewShortId();
   session->channel = command.head.reply_to.channel;
   session->principal = std::move(command.head.principal);
   session->client_name = std::move(command.client_name);
@@ -65,11 +67,13 @@ void EngineCore::Handle(ChannelClosed command) {
   const absl::flat_hash_set<LocalId> ids = waiting->second;
   for (const LocalId id : ids) {
     Waiter& waiter = *WaiterById(id);
-    std::erase_if(waiter.callers, [&](const Caller& caller) {
-      if (caller.to.channel != command.channel) return false;
-      waiter_of_.erase({caller.to.channel, caller.to.request_id});
-      return true;
-    });
+    const auto closed = std::remove_if(
+        waiter.callers.begin(), waiter.callers.end(), [&](const Caller& caller) {
+          if (caller.to.channel != command.channel) return false;
+          waiter_of_.erase({caller.to.channel, caller.to.request_id});
+          return true;
+        });
+    waiter.callers.erase(closed, waiter.callers.end());
     if (waiter.callers.empty()) RemoveWaiter(waiter);
   }
   channel_waiters_.erase(command.channel);

@@ -129,7 +129,9 @@ std::optional<std::string> EngineCore::FindInconsistency() const {
     if (line->waiters.empty() && line->subscribed) return "a subscription that nobody needs";
     size_t in_flight = 0;
     for (const LineOp& op : line->ops) in_flight += op.request != 0 ? 1 : 0;
-    if (in_flight > 1) return "two steps of one key in flight";
+    const bool hands_over = in_flight == 2 && !line->ops.front().takes() &&
+                            std::next(line->ops.begin())->kind == LineOp::Kind::kTry;
+    if (in_flight > 1 && !hands_over) return "two steps of one key in flight";
     const bool asleep =
         store_up_ && !line->waiters.empty() && line->retry_at.is_infinite() && line->ops.empty();
     if (asleep) return absl::StrCat("nobody wakes the waiters of ", line->name.ToString());

@@ -23,7 +23,7 @@ void SimDaemon::Start() {
       StoreLink::Listener{
           [this, life](StoreReply reply) {
             if (life != life_) return;
-            Input([&](engine::Engine& engine) { engine.OnStoreReply(reply, clock_.Now()); });
+            Input([&](engine::Engine& engine) { engine.OnStoreReply(StoreReply(reply), clock_.Now()); });
           },
           [this, life](StoreEvent event) {
             if (life != life_) return;

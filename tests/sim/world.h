@@ -74,6 +74,7 @@ class SeededIds final : public IdSource {
  public:
   explicit SeededIds(std::string prefix) : prefix_(std::move(prefix)) {}
   std::string NewId() override;
+  std::string NewShortId() override { return NewId(); }
 
  private:
   std::string prefix_;

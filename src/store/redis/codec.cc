@@ -27,6 +27,7 @@ enum Code : int64_t {
   kNoLock = 10,
   kHoldIdInUse = 11,
   kTooManyCounts = 13,
+  kOutOfMemory = 14,
 };
 
 int64_t Millis(absl::Duration d) {
@@ -85,10 +86,26 @@ Granted FreshGrant(const AcquireOp& op, int64_t token) {
           max_hold,        false};
 }
 
-}  // namespace
+StoreFailure DecodeFailure(const redisReply& row) {
+  switch (CodeOf(row)) {
+    case kNoLock:
+      return NoLock();
+    case kOutOfMemory:
+      return {StoreFailureKind::kOutOfMemory, false, "Redis is out of memory"};
+    default:
+      return Unexpected(row);
+  }
+}
 
-void EncodeAcquire(const AcquireOp& op, const std::string& incarnation, const KeyLayout& layout,
-                   RespWriter* out) {
+constexpr size_t kAcquireArgs = 10;
+constexpr size_t kReleaseArgs = 5;
+
+const KeyName& NameOf(const StoreRequest& request) {
+  const auto* acquire = std::get_if<AcquireOp>(&request.op);
+  return acquire != nullptr ? acquire->hold.name : std::get<ReleaseOp>(request.op).hold.name;
+}
+
+void EncodeAcquire(const AcquireOp& op, RespWriter* out) {
   std::array<char, 5> flags;
   size_t n = 0;
   if (op.refuse_reentry) flags.at(n++) = 'r';
@@ -96,10 +113,7 @@ void EncodeAcquire(const AcquireOp& op, const std::string& incarnation, const Ke
   if (op.replay_only) flags.at(n++) = 'p';
   if (op.will_wait) flags.at(n++) = 'w';
   if (op.others_wait) flags.at(n++) = 't';
-  out->Arg(int64_t{2});
-  out->Arg(layout.state_key());
-  out->Arg(layout.LockKey(op.hold.name));
-  out->Arg(incarnation);
+  out->Arg("a");
   EncodeHold(op.hold, out);
   out->Arg(Millis(op.lease));
   out->Arg(LimitMillis(op.max_hold));
@@ -109,15 +123,35 @@ void EncodeAcquire(const AcquireOp& op, const std::string& incarnation, const Ke
   out->Arg(absl::string_view(flags.data(), n));
 }
 
-void EncodeRelease(const ReleaseOp& op, const std::string& incarnation, const KeyLayout& layout,
-                   RespWriter* out) {
-  out->Arg(int64_t{2});
-  out->Arg(layout.state_key());
-  out->Arg(layout.LockKey(op.hold.name));
-  out->Arg(incarnation);
+void EncodeRelease(const ReleaseOp& op, RespWriter* out) {
+  out->Arg(op.kind == ReleaseKind::kOne ? "o" : op.kind == ReleaseKind::kAll ? "l" : "u");
   EncodeHold(op.hold, out);
-  out->Arg(op.kind == ReleaseKind::kOne ? "o" : op.kind == ReleaseKind::kAll ? "a" : "u");
   out->Arg(op.op_id);
+}
+
+}  // namespace
+
+size_t ApplyArgs(absl::Span<const StoreRequest> requests) {
+  size_t args = 1 + (1 + requests.size()) + 1;
+  for (const StoreRequest& request : requests) {
+    args += std::holds_alternative<AcquireOp>(request.op) ? kAcquireArgs : kReleaseArgs;
+  }
+  return args;
+}
+
+void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
+                 const KeyLayout& layout, RespWriter* out) {
+  out->Arg(static_cast<int64_t>(1 + requests.size()));
+  out->Arg(layout.state_key());
+  for (const StoreRequest& request : requests) out->Arg(layout.LockKey(NameOf(request)));
+  out->Arg(incarnation);
+  for (const StoreRequest& request : requests) {
+    if (const auto* acquire = std::get_if<AcquireOp>(&request.op)) {
+      EncodeAcquire(*acquire, out);
+    } else {
+      EncodeRelease(std::get<ReleaseOp>(request.op), out);
+    }
+  }
 }
 
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
@@ -132,81 +166,86 @@ void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarn
   }
 }
 
-Decoded DecodeAcquire(const redisReply& reply, const AcquireOp& op) {
-  switch (CodeOf(reply)) {
-    case kFreshlyGranted:
-      return {FreshGrant(op, IntAt(reply, 1)), IntAt(reply, 2)};
+Outcome DecodeOutcome(const redisReply& reply, size_t requests) {
+  Outcome outcome;
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 3) return outcome;
+  outcome.now_ms = IntAt(reply, 1);
+  if (IntAt(reply, 0) == kNewIncarnation) {
+    outcome.kind = Outcome::Kind::kNewIncarnation;
+    outcome.grace = FromMillis(IntAt(reply, 2));
+  } else if (reply.elements == 2 + requests) {
+    outcome.kind = Outcome::Kind::kDone;
+    outcome.rows = absl::MakeConstSpan(reply.element + 2, requests);
+  }
+  return outcome;
+}
+
+Result DecodeAcquire(const redisReply& row, const AcquireOp& op) {
+  if (row.type == REDIS_REPLY_INTEGER) return FreshGrant(op, row.integer);
+  switch (CodeOf(row)) {
     case kGranted:
-      return {
-          Granted{TextAt(reply, 3), IntAt(reply, 2), Count(IntAt(reply, 4)), Count(IntAt(reply, 5)),
-                  FromMillis(IntAt(reply, 6)), FromMillis(IntAt(reply, 7)), IntAt(reply, 8) != 0},
-          IntAt(reply, 1)};
+      return Granted{TextAt(row, 2),
+                     IntAt(row, 1),
+                     Count(IntAt(row, 3)),
+                     Count(IntAt(row, 4)),
+                     FromMillis(IntAt(row, 5)),
+                     FromMillis(IntAt(row, 6)),
+                     IntAt(row, 7) != 0};
     case kBusy: {
-      Busy busy{{}, FromMillis(IntAt(reply, 2))};
-      if (reply.elements > 3) busy.holders = DecodeHolders(*reply.element[3]);
-      return {std::move(busy), IntAt(reply, 1)};
+      Busy busy{{}, FromMillis(IntAt(row, 1))};
+      if (row.elements > 2) busy.holders = DecodeHolders(*row.element[2]);
+      return busy;
     }
     case kReentryRefused:
-      return {ReentryRefused{}};
+      return ReentryRefused{};
     case kHoldGone:
-      return {DecodeGone(IntAt(reply, 1), IntAt(reply, 2))};
-    case kNewIncarnation:
-      return {InGrace{FromMillis(IntAt(reply, 1))}, IntAt(reply, 2), true};
+      return DecodeGone(IntAt(row, 1), IntAt(row, 2));
     case kInGrace:
-      return {InGrace{FromMillis(IntAt(reply, 1))}, IntAt(reply, 2)};
-    case kNoLock:
-      return {NoLock()};
+      return InGrace{FromMillis(IntAt(row, 1))};
     case kHoldIdInUse:
-      return {StoreFailure{StoreFailureKind::kOther, false, "the hold id is in use"}};
+      return StoreFailure{StoreFailureKind::kOther, false, "the hold id is in use"};
     case kTooManyCounts:
-      return {StoreFailure{StoreFailureKind::kOther, false, "the owner holds the key too often"}};
+      return StoreFailure{StoreFailureKind::kOther, false, "the owner holds the key too often"};
     default:
-      return {Unexpected(reply)};
+      return DecodeFailure(row);
   }
 }
 
-Decoded DecodeRelease(const redisReply& reply) {
-  switch (CodeOf(reply)) {
+Result DecodeRelease(const redisReply& row) {
+  switch (CodeOf(row)) {
     case kReleased:
-      if (reply.type == REDIS_REPLY_INTEGER) return {Released{0, 0, true, absl::ZeroDuration()}};
-      return {Released{Count(IntAt(reply, 1)), Count(IntAt(reply, 2)), IntAt(reply, 3) != 0,
-                       FromMillis(IntAt(reply, 4))}};
+      if (row.type == REDIS_REPLY_INTEGER) return Released{0, 0, true, absl::ZeroDuration()};
+      return Released{Count(IntAt(row, 1)), Count(IntAt(row, 2)), IntAt(row, 3) != 0,
+                      FromMillis(IntAt(row, 4))};
     case kHoldGone:
-      return {DecodeGone(IntAt(reply, 1), IntAt(reply, 2))};
-    case kNewIncarnation:
-      return {InGrace{FromMillis(IntAt(reply, 1))}, IntAt(reply, 2), true};
-    case kNoLock:
-      return {NoLock()};
+      return DecodeGone(IntAt(row, 1), IntAt(row, 2));
     default:
-      return {Unexpected(reply)};
+      return DecodeFailure(row);
   }
 }
 
-std::vector<Decoded> DecodeRenew(const redisReply& reply, size_t ops) {
-  if (reply.type == REDIS_REPLY_ARRAY && reply.elements == 3 &&
-      IntAt(reply, 0) == kNewIncarnation) {
-    return {{InGrace{FromMillis(IntAt(reply, 1))}, IntAt(reply, 2), true}};
+Outcome DecodeRenewOutcome(const redisReply& reply, size_t ops) {
+  Outcome outcome;
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements < 3) return outcome;
+  if (reply.elements == 3 && IntAt(reply, 0) == kNewIncarnation) return DecodeOutcome(reply, ops);
+  if (reply.elements != 1 + 3 * ops) return outcome;
+  outcome.kind = Outcome::Kind::kDone;
+  outcome.now_ms = IntAt(reply, 0);
+  outcome.rows = absl::MakeConstSpan(reply.element + 1, 3 * ops);
+  return outcome;
+}
+
+Result DecodeRenewal(const redisReply& code, const redisReply& lease, const redisReply& max_hold) {
+  switch (code.integer) {
+    case kRenewed:
+      return Renewed{FromMillis(lease.integer), FromMillis(max_hold.integer)};
+    case kHoldGone:
+      return DecodeGone(lease.integer, max_hold.integer);
+    case kNoLock:
+      return NoLock();
+    default:
+      return Unexpected(code);
   }
-  std::vector<Decoded> out;
-  const int64_t now = IntAt(reply, 0);
-  for (size_t i = 0; i < ops; ++i) {
-    const size_t at = 1 + 3 * i;
-    switch (IntAt(reply, at)) {
-      case kRenewed:
-        out.push_back(
-            {Renewed{FromMillis(IntAt(reply, at + 1)), FromMillis(IntAt(reply, at + 2))}, now});
-        break;
-      case kHoldGone:
-        out.push_back({DecodeGone(IntAt(reply, at + 1), IntAt(reply, at + 2)), now});
-        break;
-      case kNoLock:
-        out.push_back({NoLock(), now});
-        break;
-      default:
-        out.push_back({Unexpected(reply)});
-    }
-  }
-  return out;
 }
 
 std::optional<KeyReport> DecodeReport(const redisReply& reply, KeyName name) {

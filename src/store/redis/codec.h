@@ -23,33 +23,40 @@ using Result = decltype(StoreReply::result);
 // ---- Encoding: what follows "EVALSHA <sha>" ----
 
 // How many arguments EncodeX writes.
-inline constexpr size_t kAcquireArgs = 1 + 2 + 10;
-inline constexpr size_t kReleaseArgs = 1 + 2 + 6;
+size_t ApplyArgs(absl::Span<const StoreRequest> requests);
 inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 4 * ops); }
 
-void EncodeAcquire(const AcquireOp& op, const std::string& incarnation, const KeyLayout& layout,
-                   RespWriter* out);
-void EncodeRelease(const ReleaseOp& op, const std::string& incarnation, const KeyLayout& layout,
-                   RespWriter* out);
+// `requests` are acquires and releases, carried out in their order in one step.
+void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
+                 const KeyLayout& layout, RespWriter* out);
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
                  const KeyLayout& layout, RespWriter* out);
 
 // ---- Decoding ----
 
-struct Decoded {
-  Result result;
-  // The server's clock, in ms since 1970, where the answer has it; else 0.
-  int64_t now_ms = 0;
-  // The script found another incarnation's data, opened a grace period and did nothing else.
-  // `result` is then InGrace.
-  bool new_incarnation = false;
+// What the answer to a call says before its results.
+struct Outcome {
+  enum class Kind {
+    kDone,
+    // The script found another incarnation's data, opened a grace period and did nothing else.
+    kNewIncarnation,
+    kMalformed,
+  };
+  Kind kind = Kind::kMalformed;
+  int64_t now_ms = 0;  // the server's clock, since 1970
+  absl::Duration grace;
+  // kDone: the rows, one for each request.
+  absl::Span<redisReply* const> rows;
 };
+Outcome DecodeOutcome(const redisReply& reply, size_t requests);
 
-// `op` is what was asked: short answers leave out what follows from it.
-Decoded DecodeAcquire(const redisReply& reply, const AcquireOp& op);
-Decoded DecodeRelease(const redisReply& reply);
-// One for each renewal; a single one with new_incarnation set stands for all.
-std::vector<Decoded> DecodeRenew(const redisReply& reply, size_t ops);
+// `row` answers `op`: short ones leave out what follows from it.
+Result DecodeAcquire(const redisReply& row, const AcquireOp& op);
+Result DecodeRelease(const redisReply& row);
+
+// For renewals: three numbers each.
+Outcome DecodeRenewOutcome(const redisReply& reply, size_t ops);
+Result DecodeRenewal(const redisReply& code, const redisReply& lease, const redisReply& max_hold);
 
 // One row of inspect.lua; nullopt: no lock, or `reply` is malformed.
 std::optional<KeyReport> DecodeReport(const redisReply& reply, KeyName name);

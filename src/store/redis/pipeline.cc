@@ -99,9 +99,13 @@ void Pipeline::Resume() {
 }
 
 void Pipeline::Reload() {
+  // All or none, whoever flushes meanwhile: else a later call might be carried out without an earlier.
+  const auto ignore = [](const redisReply*) {};
+  connection_->Call({"MULTI"}, ignore);
   for (Script script : kAllScripts) {
-    connection_->Call({"SCRIPT", "LOAD", scripts_->text(script)}, [](const redisReply*) {});
+    connection_->Call({"SCRIPT", "LOAD", scripts_->text(script)}, ignore);
   }
+  connection_->Call({"EXEC"}, ignore);
 }
 
 void Pipeline::Reset() {

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "src/base/store_types.h"
 #include "src/store/redis/connection.h"
 #include "src/store/redis/key_layout.h"
@@ -25,14 +24,14 @@ namespace holdfast::redis {
 
 class Pipeline;
 
-// One script call: a request, several renewals, or a look at some keys.
+// One script call: acquires and releases, or renewals, or a look at some keys.
 class Command final : public ReplyHandler {
  public:
   explicit Command(Script script) : script(script) {}
   void OnReply(const redisReply* reply) override;
 
   const Script script;
-  absl::InlinedVector<StoreRequest, 1> requests;
+  std::vector<StoreRequest> requests;
   std::vector<KeyName> names;  // inspect: the keys still to be looked at
   ListPage page;               // inspect for a listing: what was found so far
   BootTime sent;

@@ -55,6 +55,7 @@ void RedisStore::Stop() {
   subscriber_.Stop();
   connection_.Stop();
   pipeline_.Reset();
+  batch_.reset();
   queue_.clear();
 }
 

@@ -14,29 +14,65 @@ Pipeline::Verdict RedisStore::OnAnswer(std::unique_ptr<Command> command, const r
   if (command->script == Script::kInspect) return OnLookAnswer(std::move(command), reply);
   if (command->script == Script::kRenew) return OnRenewAnswer(std::move(command), reply);
 
-  const StoreRequest& request = command->requests[0];
-  const auto* acquire = std::get_if<AcquireOp>(&request.op);
-  Decoded decoded = acquire != nullptr ? DecodeAcquire(reply, *acquire) : DecodeRelease(reply);
-  WatchClock(decoded.now_ms, command->sent);
-  if (const auto* grace = std::get_if<InGrace>(&decoded.result)) {
-    LearnGrace(grace->remaining, "the store says so");
+  return OnApplyAnswer(std::move(command), reply);
+}
+
+Pipeline::Verdict RedisStore::OnApplyAnswer(std::unique_ptr<Command> command,
+                                            const redisReply& reply) {
+  std::vector<StoreRequest>& requests = command->requests;
+  const Outcome outcome = DecodeOutcome(reply, requests.size());
+  WatchClock(outcome.now_ms, command->sent);
+  if (outcome.kind == Outcome::Kind::kMalformed) {
+    for (const StoreRequest& request : requests) Answer(request.id, Unexpected(reply));
+    return {};
   }
-  // Nothing is granted in grace, so an acquire has its answer; a release is still to be done.
-  if (decoded.new_incarnation && acquire == nullptr) return {std::move(command), true};
-  Answer(request.id, std::move(decoded.result));
-  return {nullptr, decoded.new_incarnation};
+  if (outcome.kind == Outcome::Kind::kNewIncarnation) {
+    LearnGrace(outcome.grace, "the store says so");
+    // Nothing is granted in grace, so acquires have their answer; releases are still to be done.
+    const auto done = std::remove_if(requests.begin(), requests.end(), [&](StoreRequest& request) {
+      const bool acquire = std::holds_alternative<AcquireOp>(request.op);
+      if (acquire) Answer(request.id, InGrace{outcome.grace});
+      return acquire;
+    });
+    requests.erase(done, requests.end());
+    if (requests.empty()) return {nullptr, true};
+    return {std::move(command), true};
+  }
+  std::unique_ptr<Command> when_full;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto* acquire = std::get_if<AcquireOp>(&requests[i].op);
+    const redisReply& row = *outcome.rows[i];
+    Result result = acquire != nullptr ? DecodeAcquire(row, *acquire) : DecodeRelease(row);
+    const auto* failure = std::get_if<StoreFailure>(&result);
+    if (acquire == nullptr && command->script != Script::kGive && failure != nullptr &&
+        failure->kind == StoreFailureKind::kOutOfMemory) {
+      if (when_full == nullptr) when_full = std::make_unique<Command>(Script::kGive);
+      when_full->requests.push_back(std::move(requests[i]));
+      continue;
+    }
+    if (const auto* grace = std::get_if<InGrace>(&result)) {
+      LearnGrace(grace->remaining, "the store says so");
+    }
+    Answer(requests[i].id, std::move(result));
+  }
+  if (when_full != nullptr) pipeline_.Send(std::move(when_full));
+  return {};
 }
 
 Pipeline::Verdict RedisStore::OnRenewAnswer(std::unique_ptr<Command> command,
                                             const redisReply& reply) {
-  std::vector<Decoded> all = DecodeRenew(reply, command->requests.size());
-  if (!all.empty()) WatchClock(all[0].now_ms, command->sent);
-  if (all.size() == 1 && all[0].new_incarnation) {
-    LearnGrace(std::get<InGrace>(all[0].result).remaining, "the store says so");
+  const size_t ops = command->requests.size();
+  const Outcome outcome = DecodeRenewOutcome(reply, ops);
+  WatchClock(outcome.now_ms, command->sent);
+  if (outcome.kind == Outcome::Kind::kNewIncarnation) {
+    LearnGrace(outcome.grace, "the store says so");
     return {std::move(command), true};
   }
-  for (size_t i = 0; i < all.size(); ++i) {
-    Answer(command->requests[i].id, std::move(all[i].result));
+  const bool whole = outcome.kind == Outcome::Kind::kDone;
+  for (size_t i = 0; i < ops; ++i) {
+    const auto row = [&](size_t j) -> const redisReply& { return *outcome.rows[3 * i + j]; };
+    Answer(command->requests[i].id,
+           whole ? DecodeRenewal(row(0), row(1), row(2)) : Result(Unexpected(reply)));
   }
   return {};
 }

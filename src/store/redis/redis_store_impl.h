@@ -4,9 +4,9 @@
 // answers into replies, and tells of ups, downs and grace.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/store/redis/clock_watch.h"
 #include "src/store/redis/codec.h"
@@ -43,7 +43,8 @@ class RedisStore final : public Store,
 
   // Requests going out.
   void Dispatch(StoreRequest request);
-  void SendScript(Script script, StoreRequest request);
+  void AddToBatch(Script script, StoreRequest request);
+  void SendBatch();
   void SendList(StoreRequest request);
   void SendLook(std::unique_ptr<Command> command) { pipeline_.Send(std::move(command)); }
   void Encode(const Command& command, absl::string_view head, absl::string_view script,
@@ -52,6 +53,7 @@ class RedisStore final : public Store,
   // Answers coming in.
   Pipeline::Verdict OnAnswer(std::unique_ptr<Command> command, const redisReply& reply) override;
   Pipeline::Verdict OnErrorAnswer(std::unique_ptr<Command> command, const redisReply& reply);
+  Pipeline::Verdict OnApplyAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnRenewAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnLookAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   void OnScanAnswer(StoreRequest request, const redisReply& reply);
@@ -88,7 +90,9 @@ class RedisStore final : public Store,
   std::string incarnation_;
   std::string down_detail_;
   BootTime grace_until_;  // the beginning of time: none is known
-  std::deque<StoreRequest> queue_;
+  std::vector<StoreRequest> queue_;
+  std::vector<StoreRequest> flushing_;  // kept for its memory
+  std::unique_ptr<Command> batch_;      // acquires and releases, or renewals, that go out together
 };
 
 }  // namespace holdfast::redis

@@ -13,6 +13,8 @@ namespace {
 // Keys that one step of a listing looks at, and that one script call reports on.
 constexpr absl::string_view kScanCount = "200";
 constexpr size_t kNamesPerLook = 128;
+// Acquires and releases in one script call, which has to stay well below a millisecond.
+constexpr size_t kOpsPerCall = 64;
 
 const KeyName& NameOf(const StoreRequest& request) {
   struct Visitor {
@@ -35,15 +37,8 @@ StoreFailure Refused(std::string why) { return {StoreFailureKind::kOther, false,
 }  // namespace
 
 void RedisStore::Flush() {
-  std::deque<StoreRequest> batch;
-  batch.swap(queue_);
-  std::unique_ptr<Command> renewals;
-  const auto send_renewals = [&] {
-    if (renewals != nullptr) pipeline_.Send(std::move(renewals));
-  };
-  for (StoreRequest& request : batch) {
-    const bool renewal = std::holds_alternative<RenewOp>(request.op);
-    if (!renewal || !up_) send_renewals();
+  std::swap(queue_, flushing_);
+  for (StoreRequest& request : flushing_) {
     if (!up_) {
       if (!std::holds_alternative<UnsubscribeOp>(request.op)) AnswerUnreachable(request.id, false);
       continue;
@@ -51,15 +46,12 @@ void RedisStore::Flush() {
     std::string refusal = layout_.Refusal(NameOf(request));
     if (!refusal.empty() && !std::holds_alternative<ListOp>(request.op)) {
       Answer(request.id, Refused(std::move(refusal)));
-    } else if (renewal) {
-      if (renewals == nullptr) renewals = std::make_unique<Command>(Script::kRenew);
-      renewals->requests.push_back(std::move(request));
-      if (renewals->requests.size() == limits::kRenewalsPerCall) send_renewals();
     } else {
       Dispatch(std::move(request));
     }
   }
-  send_renewals();
+  flushing_.clear();
+  SendBatch();
   if (!up_) return;
   connection_.Flush();
   subscriber_.Flush();
@@ -74,10 +66,13 @@ void RedisStore::Dispatch(StoreRequest request) {
     if (acquire->lease > options_.max_lease) {
       return Answer(id, Refused("the lease is longer than the longest that this store allows"));
     }
-    SendScript(Script::kAcquire, std::move(request));
+    AddToBatch(Script::kApply, std::move(request));
   } else if (std::holds_alternative<ReleaseOp>(request.op)) {
-    SendScript(Script::kRelease, std::move(request));
+    AddToBatch(Script::kApply, std::move(request));
+  } else if (std::holds_alternative<RenewOp>(request.op)) {
+    AddToBatch(Script::kRenew, std::move(request));
   } else if (const auto* inspect = std::get_if<InspectOp>(&request.op)) {
+    SendBatch();
     auto command = std::make_unique<Command>(Script::kInspect);
     command->names.push_back(inspect->name);
     command->requests.push_back(std::move(request));
@@ -91,10 +86,25 @@ void RedisStore::Dispatch(StoreRequest request) {
   }
 }
 
-void RedisStore::SendScript(Script script, StoreRequest request) {
-  auto command = std::make_unique<Command>(script);
-  command->requests.push_back(std::move(request));
-  pipeline_.Send(std::move(command));
+// Requests of one turn share calls, in their order.
+void RedisStore::AddToBatch(Script script, StoreRequest request) {
+  const bool renewal = script == Script::kRenew;
+  const size_t limit = renewal ? limits::kRenewalsPerCall : kOpsPerCall;
+  if (batch_ != nullptr) {
+    const bool full = batch_->requests.size() >= limit;
+    // A waiter's attempt goes with the release in front of it, so that nobody comes between them.
+    const bool follows = full && !renewal && NameOf(batch_->requests.back()) == NameOf(request);
+    if ((batch_->script == Script::kRenew) != renewal || (full && !follows)) SendBatch();
+  }
+  if (batch_ == nullptr) {
+    batch_ = std::make_unique<Command>(script);
+    batch_->requests.reserve(8);
+  }
+  batch_->requests.push_back(std::move(request));
+}
+
+void RedisStore::SendBatch() {
+  if (batch_ != nullptr) pipeline_.Send(std::move(batch_));
 }
 
 void RedisStore::SendList(StoreRequest request) {
@@ -120,12 +130,10 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
     out->Arg(script);
   };
   switch (command.script) {
-    case Script::kAcquire:
-      begin(kAcquireArgs);
-      return EncodeAcquire(std::get<AcquireOp>(command.requests[0].op), incarnation_, layout_, out);
-    case Script::kRelease:
-      begin(kReleaseArgs);
-      return EncodeRelease(std::get<ReleaseOp>(command.requests[0].op), incarnation_, layout_, out);
+    case Script::kApply:
+    case Script::kGive:
+      begin(ApplyArgs(command.requests));
+      return EncodeApply(command.requests, incarnation_, layout_, out);
     case Script::kRenew: {
       std::vector<const RenewOp*> ops;
       ops.reserve(command.requests.size());

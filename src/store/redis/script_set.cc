@@ -21,11 +21,16 @@ constexpr int kFormat = 1;
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::string_view SharedPart(absl::string_view name) {
-  if (name == "common_newinc") return View(scripts::kCommonNewinc);
-  if (name == "common_view") return View(scripts::kCommonView);
-  if (name == "common_settle") return View(scripts::kCommonSettle);
-  if (name == "common_publish") return View(scripts::kCommonPublish);
-  return View(scripts::kCommonHolders);
+  const std::pair<std::string_view, std::string_view> kParts[] = {
+      {"apply_give", scripts::kApplyGive},       {"apply_rest", scripts::kApplyRest},
+      {"apply_take", scripts::kApplyTake},       {"common_holders", scripts::kCommonHolders},
+      {"common_newinc", scripts::kCommonNewinc}, {"common_publish", scripts::kCommonPublish},
+      {"common_settle", scripts::kCommonSettle}, {"common_view", scripts::kCommonView},
+  };
+  for (const auto& [part, text] : kParts) {
+    if (View(part) == name) return View(text);
+  }
+  std::abort();  // a script includes what does not exist
 }
 
 // Comments and indentation are for readers of the source; a server need not hash and parse them.
@@ -66,8 +71,8 @@ void ScriptSet::Build(const ServerInfo& server) {
   const auto set = [&](Script script, std::string_view source, absl::string_view shebang) {
     entries_.at(static_cast<size_t>(script)) = {Assemble(source, max_lease_, wide, shebang), ""};
   };
-  set(Script::kAcquire, scripts::kAcquire, "");
-  set(Script::kRelease, scripts::kRelease, full);
+  set(Script::kApply, scripts::kApply, "");
+  set(Script::kGive, scripts::kApply, full);
   set(Script::kRenew, scripts::kRenew, full);
   set(Script::kInspect, scripts::kInspect, reading);
   open_ = Assemble(scripts::kOpen, max_lease_, wide, full);

@@ -14,8 +14,10 @@
 
 namespace holdfast::redis {
 
-enum class Script { kAcquire, kRelease, kRenew, kInspect };
-inline constexpr std::array kAllScripts = {Script::kAcquire, Script::kRelease, Script::kRenew,
+// kGive is kApply for releases that need memory when Redis has none left. (Not for others: a server
+// that forgets its scripts must forget them for all requests of a key.)
+enum class Script { kApply, kGive, kRenew, kInspect };
+inline constexpr std::array kAllScripts = {Script::kApply, Script::kGive, Script::kRenew,
                                            Script::kInspect};
 
 class ScriptSet {

@@ -21,6 +21,7 @@ namespace holdfast::engine {
 class CountedIds final : public IdSource {
  public:
   std::string NewId() override { return absl::StrCat("id-", 1'000'000'000'000'000 + ++last_); }
+  std::string NewShortId() override { return NewId(); }
 
  private:
   int64_t last_ = 0;

@@ -184,6 +184,8 @@ TEST(RandomIds, AreOf26CharactersAndDiffer) {
   const std::string one = ids.NewId();
   EXPECT_EQ(one.size(), 26u);
   EXPECT_EQ(one.find_first_not_of("abcdefghijklmnopqrstuvwxyz234567"), std::string::npos);
+  EXPECT_EQ(ids.NewShortId().size(), 15u);
+  EXPECT_NE(ids.NewShortId(), ids.NewShortId());
 
   // More than one call to the kernel fetches, and on two threads.
   constexpr size_t kEach = 100;

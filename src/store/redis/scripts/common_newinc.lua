@@ -5,4 +5,4 @@
   local span = math.max(tonumber(was[1] or 0), MAX_LEASE)
   redis.call('HSET', KEYS[1], 'inc', ARGV[1], 'grace', string.format('INT', now + span),
     'max_lease', string.format('INT', span), 'format', was[2] or FORMAT)
-  do return {8, span, now} end
+  do return {8, now, span} end

@@ -8,7 +8,7 @@ end
 
 -- Writes what a changed view means for the key as a whole: the owner's count, the latest deadline,
 -- and whether the key is free. What frees memory comes first, so that all of it works when Redis is
--- full. Answers whether the key can be granted now.
+-- full. Answers whether the key can be granted now; `tell` hears of it where somebody waits.
 local function settle(key, v, now)
   if v.total > 0 then
     for i = 1, #v.dead, 1000 do
@@ -28,7 +28,7 @@ local function settle(key, v, now)
   end
   if v.waits then
     v.waits = false
--- #include common_publish
+    tell(key)
   end
   return v.kept <= now
 end

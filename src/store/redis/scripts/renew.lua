@@ -9,6 +9,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if call('HGET', KEYS[1], 'inc') ~= ARGV[1] then
 -- #include common_newinc
 end
+-- #include common_publish
+local tell = publish
 -- #include common_view
 -- #include common_settle
 

@@ -1,0 +1,105 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Nobody had the key: a new ownership.
+local function take_free(key, a, waits)
+  local lease, max_hold, min_hold, note = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 8]
+  local deadline = now + lease
+  if max_hold ~= '0' and deadline > now + max_hold then
+    deadline, lease = now + max_hold, max_hold
+  end
+  local token = next_token()
+  local hold = '#h' .. ARGV[a + 2]
+  local written = format('1\31INT\31%s\31%s\31%s\31%s', now, lease, max_hold, min_hold, ARGV[a + 3])
+  local ops = '#o' .. ARGV[a + 2]
+  if note == '' and not waits then
+    call('HSET', key, ARGV[a + 1], '1', '#t', format('INT', token), hold, written, ops, ARGV[a + 7] .. '\31')
+  else
+    local fields = {ARGV[a + 1], '1', '#t', format('INT', token), hold, written, ops, ARGV[a + 7] .. '\31'}
+    if note ~= '' then
+      fields[9], fields[10] = '#n' .. ARGV[a + 2], note
+    end
+    if waits then
+      fields[#fields + 1] = '#w'
+      fields[#fields + 1] = '1'
+    end
+    call('HSET', key, unpack(fields))
+  end
+  if min_hold ~= '0' and now + min_hold > deadline then deadline = now + min_hold end
+  call('PEXPIREAT', key, format('INT', deadline))
+  owed = nil
+  return token
+end
+
+-- The owner takes the key once more, under the hold of this session or a new one.
+local function take_again(key, a, v, mine)
+  local owner, id, note = ARGV[a + 1], ARGV[a + 2], ''
+  if mine then
+    mine.count = mine.count + 1
+    local later = now + ARGV[a + 4]
+    if mine.max_end > 0 then later = math.min(later, mine.max_end) end
+    mine.deadline = math.max(mine.deadline, later)
+  else
+    for _, h in ipairs(v.holds) do
+      if h.id == id then return {11} end
+    end
+    local max_end = ARGV[a + 5] ~= '0' and now + ARGV[a + 5] or 0
+    local deadline = now + ARGV[a + 4]
+    if max_end > 0 and deadline > max_end then deadline = max_end end
+    mine = {id = id, who = ARGV[a + 3], count = 1, deadline = deadline, granted = now, max_end = max_end,
+      min_end = now + ARGV[a + 6], ops = ''}
+    note = ARGV[a + 8]
+  end
+  remember(mine, ARGV[a + 7])
+  v.total = v.total + 1
+  v.latest = math.max(v.latest, mine.deadline, mine.min_end)
+  if not v.token then v.token = format('INT', next_token()) end -- a foreign program took it first
+  settle(key, v, now)
+  call('HSET', key, '#h' .. mine.id, record(mine), '#o' .. mine.id, mine.ops, '#t', v.token)
+  if note ~= '' then call('HSET', key, '#n' .. id, note) end
+  return mine
+end
+
+local function take_held(key, a, all)
+  local owner, flags = ARGV[a + 1], ARGV[a + 9]
+  local function flag(letter) return find(flags, letter, 1, true) ~= nil end
+  local v = view(key, all, now)
+  if not v then return {10} end
+  local function granted(h, replayed)
+    return {2, tonumber(v.token or 0), h.id, v.total, h.count, h.deadline - now,
+      h.max_end > 0 and h.max_end - now or -1, replayed}
+  end
+  local mine = find_hold(v, owner, ARGV[a + 3])
+  if mine and remembers(mine, ARGV[a + 7]) then return granted(mine, 1) end
+  if flag('p') then return {6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0} end
+  if v.total > 0 and v.owner == owner then
+    if flag('r') then return {4} end
+    if v.total >= MAX_COUNT then return {13} end
+    mine = take_again(key, a, v, mine)
+    return mine.id and granted(mine, 0) or mine
+  end
+  if v.total > 0 or v.kept > now then
+    if #v.dead > 0 then settle(key, v, now) end
+    -- Without room for the mark the wake-up comes from the waiter's own clock.
+    if flag('w') and not v.waits and not flag('o') then redis.pcall('HSET', key, '#w', 1) end
+    if flag('o') and v.total == 0 then return {3, 0, {}} end
+    local free_in = v.total > 0 and v.latest - now or v.kept - now
+    return {3, free_in < math.huge and free_in or -1, v.total > 0 and holders(v, now) or {}}
+  end
+  if flag('o') then return {3, 0, {}} end
+  call('DEL', key)
+  return take_free(key, a, flag('t') or v.waits)
+end
+
+local function take(key, a, all)
+  local flags = ARGV[a + 9]
+  if in_grace then
+    -- Not even to who seems to hold the key: a restored copy of the data may be older than a release.
+    return {9, st[2] - now}
+  elseif #all > 0 then
+    return take_held(key, a, all)
+  elseif find(flags, 'p', 1, true) then
+    return {6, 0, 0}
+  elseif find(flags, 'o', 1, true) then
+    return {3, 0, {}}
+  end
+  return take_free(key, a, owed == key or find(flags, 't', 1, true) ~= nil)
+end
