@@ -19,6 +19,12 @@ constexpr absl::Duration kLongestNap = absl::Seconds(1);
 // its sockets now and then.
 constexpr int kMaxRoundsPerTurn = 64;
 
+// Also of an event that was moved out.
+bool IsGrant(const engine::Event& event) {
+  const auto* reply = std::get_if<engine::Reply>(&event.body);
+  return reply != nullptr && std::holds_alternative<engine::Grant>(reply->result);
+}
+
 uint64_t CeilMillis(absl::Duration d) {
   return static_cast<uint64_t>(absl::ToInt64Milliseconds(absl::Ceil(d, absl::Milliseconds(1))));
 }
@@ -99,7 +105,8 @@ void EngineLoop::Impl::EndTurn() {
   ArmTimer(now);
 }
 
-// One call a channel: the sinks make one message of it.
+// One call a channel: the sinks make one message of it. Whoever got a lock is told first: a write
+// takes its time, and somebody may be about to work.
 void EngineLoop::Impl::Deliver(std::vector<engine::Event>& events) {
   const auto earlier = [](const engine::Event& a, const engine::Event& b) {
     return a.channel < b.channel;
@@ -107,11 +114,14 @@ void EngineLoop::Impl::Deliver(std::vector<engine::Event>& events) {
   if (!std::is_sorted(events.begin(), events.end(), earlier)) {
     std::stable_sort(events.begin(), events.end(), earlier);
   }
-  for (size_t begin = 0; begin < events.size();) {
-    size_t end = begin + 1;
-    while (end < events.size() && events[end].channel == events[begin].channel) ++end;
-    DeliverTo(events[begin].channel, absl::MakeSpan(events).subspan(begin, end - begin));
-    begin = end;
+  for (const bool granted : {true, false}) {
+    for (size_t begin = 0; begin < events.size();) {
+      size_t end = begin + 1;
+      while (end < events.size() && events[end].channel == events[begin].channel) ++end;
+      const absl::Span<engine::Event> all = absl::MakeSpan(events).subspan(begin, end - begin);
+      if (std::any_of(all.begin(), all.end(), IsGrant) == granted) DeliverTo(all[0].channel, all);
+      begin = end;
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/bench/handoff.h"
+#include "tests/bench/handoff_floor.h"
 #include "tests/bench/idle_sessions.h"
 #include "tests/bench/pairs.h"
 
@@ -15,8 +16,7 @@ namespace {
 constexpr double kPairsRatio = 0.25;
 constexpr double kHandoffRatio = 1.0;
 constexpr double kIdleSessionKb = 40;
-// Of a handoff's floor: to Redis and back for the release, for the next one's acquire, and as much
-// again for the threads between them.
+// Of a handoff's floor: one for the script, and as much three times again for the threads between.
 constexpr double kRoundTripsInHandoff = 4;
 
 constexpr char kMicros[] = "us";
@@ -99,7 +99,7 @@ void Figures::AddEmbeddedPairs(int in_flight) {
 
 void Figures::AddHandoff() {
   if (Leaves("handoff")) return;
-  const char* const floor_name = "four round trips to Redis and one ping of a stream";
+  const char* const floor_name = "four round trips of the handoff's script and one ping of a stream";
   Figure& half = report_->Add({.id = "handoff_p50",
                                .name = "handoff between two clients, p50",
                                .unit = kMicros,
@@ -109,14 +109,14 @@ void Figures::AddHandoff() {
   Figure& tail = report_->Add(
       {.id = "handoff_p99", .name = "handoff between two clients, p99", .unit = kMicros});
   Figure& redis = report_->Add({.id = "redis_round_trip",
-                                .name = "  a release script's round trip to Redis, p50",
+                                .name = "  the handoff's script, round trip to Redis, p50",
                                 .unit = kMicros});
   Figure& ping = report_->Add(
       {.id = "ping", .name = "  a ping of a stream of the daemon, p50", .unit = kMicros});
   steps_.emplace_back([this, &half, &tail, &redis, &ping]() -> absl::Status {
     const std::string& address = servers_.on_redis().unix_address();
     const absl::StatusOr<std::vector<double>> trips =
-        RedisReleaseMicros(servers_.redis(), span_ / 2);
+        RedisHandoffMicros(servers_.redis(), span_ / 2);
     if (!trips.ok()) return trips.status();
     const absl::StatusOr<std::vector<double>> pings = PingMicros(address, span_ / 2);
     if (!pings.ok()) return pings.status();

@@ -175,25 +175,6 @@ absl::StatusOr<double> RedisPairsPerSecond(const RedisPlace& place, int in_fligh
   return result;
 }
 
-absl::StatusOr<std::vector<double>> RedisReleaseMicros(const RedisPlace& place,
-                                                       absl::Duration span) {
-  const MachineClock clock;
-  const Context context = Open(place);
-  const absl::StatusOr<Scripts> scripts = Load(context.get());
-  if (!scripts.ok()) return scripts.status();
-  const std::string acquire = CallOf(scripts->acquire, "bench:floor:one");
-  const std::string release = CallOf(scripts->release, "bench:floor:one");
-  std::vector<double> micros;
-  for (const BootTime end = clock.Now() + span; clock.Now() < end;) {
-    Call(context.get(), acquire);
-    const BootTime sent = clock.Now();
-    const Reply reply = Call(context.get(), release);
-    micros.push_back(absl::ToDoubleMicroseconds(clock.Now() - sent));
-    if (reply == nullptr || reply->integer != 1) return Unavailable("a release failed");
-  }
-  return micros;
-}
-
 uint16_t FreePort() {
   sockaddr_in address = {};
   address.sin_family = AF_INET;

@@ -23,10 +23,6 @@ struct RedisPlace {
 absl::StatusOr<double> RedisPairsPerSecond(const RedisPlace& place, int in_flight,
                                            absl::Duration span);
 
-// Round trips of the release script, one after the other, in microseconds.
-absl::StatusOr<std::vector<double>> RedisReleaseMicros(const RedisPlace& place,
-                                                       absl::Duration span);
-
 // A port that nobody listens at now.
 uint16_t FreePort();
 

@@ -73,7 +73,8 @@ std::vector<HolderState> DecodeHolders(const redisReply& rows) {
 
 HoldGone DecodeGone(int64_t held, int64_t owner_count) { return {held != 0, Count(owner_count)}; }
 
-void EncodeHold(const HoldRef& hold, RespWriter* out) {
+template <typename Writer>
+void EncodeHold(const HoldRef& hold, Writer* out) {
   out->Arg(hold.owner);
   out->Arg(hold.hold_id);
   out->Arg(absl::StrCat(hold.epoch, "\x1f", hold.session));
@@ -97,15 +98,12 @@ StoreFailure DecodeFailure(const redisReply& row) {
   }
 }
 
-constexpr size_t kAcquireArgs = 10;
-constexpr size_t kReleaseArgs = 5;
-
 const KeyName& NameOf(const StoreRequest& request) {
   const auto* acquire = std::get_if<AcquireOp>(&request.op);
   return acquire != nullptr ? acquire->hold.name : std::get<ReleaseOp>(request.op).hold.name;
 }
 
-void EncodeAcquire(const AcquireOp& op, RespWriter* out) {
+void EncodeAcquire(const AcquireOp& op, StringPacker* out) {
   std::array<char, 5> flags;
   size_t n = 0;
   if (op.refuse_reentry) flags.at(n++) = 'r';
@@ -123,7 +121,7 @@ void EncodeAcquire(const AcquireOp& op, RespWriter* out) {
   out->Arg(absl::string_view(flags.data(), n));
 }
 
-void EncodeRelease(const ReleaseOp& op, RespWriter* out) {
+void EncodeRelease(const ReleaseOp& op, StringPacker* out) {
   out->Arg(op.kind == ReleaseKind::kOne ? "o" : op.kind == ReleaseKind::kAll ? "l" : "u");
   EncodeHold(op.hold, out);
   out->Arg(op.op_id);
@@ -131,27 +129,21 @@ void EncodeRelease(const ReleaseOp& op, RespWriter* out) {
 
 }  // namespace
 
-size_t ApplyArgs(absl::Span<const StoreRequest> requests) {
-  size_t args = 1 + (1 + requests.size()) + 1;
-  for (const StoreRequest& request : requests) {
-    args += std::holds_alternative<AcquireOp>(request.op) ? kAcquireArgs : kReleaseArgs;
-  }
-  return args;
-}
-
 void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
-                 const KeyLayout& layout, RespWriter* out) {
+                 const KeyLayout& layout, StringPacker* packer, RespWriter* out) {
   out->Arg(static_cast<int64_t>(1 + requests.size()));
   out->Arg(layout.state_key());
   for (const StoreRequest& request : requests) out->Arg(layout.LockKey(NameOf(request)));
   out->Arg(incarnation);
+  packer->Begin();
   for (const StoreRequest& request : requests) {
     if (const auto* acquire = std::get_if<AcquireOp>(&request.op)) {
-      EncodeAcquire(*acquire, out);
+      EncodeAcquire(*acquire, packer);
     } else {
-      EncodeRelease(std::get<ReleaseOp>(request.op), out);
+      EncodeRelease(std::get<ReleaseOp>(request.op), packer);
     }
   }
+  out->Arg(packer->Packed());
 }
 
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,

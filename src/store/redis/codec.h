@@ -13,6 +13,7 @@
 #include "src/base/store_types.h"
 #include "src/store/redis/key_layout.h"
 #include "src/store/redis/resp_writer.h"
+#include "src/store/redis/string_packer.h"
 
 struct redisReply;
 
@@ -23,12 +24,12 @@ using Result = decltype(StoreReply::result);
 // ---- Encoding: what follows "EVALSHA <sha>" ----
 
 // How many arguments EncodeX writes.
-size_t ApplyArgs(absl::Span<const StoreRequest> requests);
+inline size_t ApplyArgs(size_t ops) { return 1 + (1 + ops) + 2; }
 inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 4 * ops); }
 
 // `requests` are acquires and releases, carried out in their order in one step.
 void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
-                 const KeyLayout& layout, RespWriter* out);
+                 const KeyLayout& layout, StringPacker* packer, RespWriter* out);
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
                  const KeyLayout& layout, RespWriter* out);
 

@@ -83,7 +83,7 @@ class RedisStore final : public Store,
   Subscriber subscriber_;
   UvTimer grace_timer_;
   ClockWatch clock_watch_;
-  RespWriter writer_;
+  StringPacker packer_;
 
   bool started_ = false;
   bool up_ = false;

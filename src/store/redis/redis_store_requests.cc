@@ -132,8 +132,8 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
   switch (command.script) {
     case Script::kApply:
     case Script::kGive:
-      begin(ApplyArgs(command.requests));
-      return EncodeApply(command.requests, incarnation_, layout_, out);
+      begin(ApplyArgs(command.requests.size()));
+      return EncodeApply(command.requests, incarnation_, layout_, &packer_, out);
     case Script::kRenew: {
       std::vector<const RenewOp*> ops;
       ops.reserve(command.requests.size());

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Acquires and releases, one after the other, in one step of the server.
 -- KEYS: state, then the lock of each.
--- ARGV: incarnation, then for each its kind and what follows:
+-- ARGV: incarnation, and one MessagePack array of strings (an argument each would cost Redis about as
+-- much as the work): for each its kind and what follows:
 --   a (acquire): owner, hold id, who (epoch, byte 31, session), lease ms, max hold ms (0: none),
 --     min hold ms, op id, note, flags (letters of: r refuse re-entry, o only re-entry, p replay only,
 --     w will wait, t others wait)
@@ -22,37 +23,43 @@ end
 local in_grace = st[2] ~= '0' and tonumber(st[2] or 0) > now
 local last_token = tonumber(st[3] or 0)
 local token_before = last_token
-local answers, at, keys = {1, now}, 2, #KEYS
+local A, answers, at, keys = cmsgpack.unpack(ARGV[2]), {1, now}, 1, #KEYS
 local carry_out
 -- Whose waiters are to be told that it was released. A waiter's attempt that follows the release takes
 -- the key before anybody else could: then it is owed, until the attempt fails.
 local told, owed
+local nothing = {}
 for i = 2, keys do
-  local key, kind, all, answer = KEYS[i], ARGV[at], try('HGETALL', KEYS[i]), nil
+  local key, kind, answer = KEYS[i], A[at], nil
+  local all = owed == key and nothing or try('HGETALL', key)
   local n = #all
   if all.err then
     if not find(all.err, 'WRONGTYPE', 1, true) then return all end
     answer = {10}
   elseif kind == 'a' then
-    local flags = ARGV[at + 9]
+    local flags = A[at + 9]
     local waits = flags == 'wt' or owed == key
     if n == 0 and not in_grace and (waits or flags == '' or flags == 'w') then
       local token = (now - TOKEN_EPOCH) * TOKENS_PER_MILLI
       if token <= last_token then token = last_token + 1 end
-      local lease, max_hold, min_hold, id = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 2]
+      local lease, max_hold, min_hold, id = A[at + 4], A[at + 5], A[at + 6], A[at + 2]
       local deadline = now + lease
       if max_hold ~= '0' and deadline > now + max_hold then
         deadline, lease = now + max_hold, max_hold
       end
-      local done = try('HSET', key, ARGV[at + 1], '1', '#t', format('INT', token), '#h' .. id,
-        format('1\31INT\31%s\31%s\31%s\31%s', now, lease, max_hold, min_hold, ARGV[at + 3]), '#o' .. id,
-        ARGV[at + 7] .. '\31')
+      local text, hold, ops = format('INT', token), '1\31' .. format('INT', now) .. '\31' .. lease .. '\31'
+        .. max_hold .. '\31' .. min_hold .. '\31' .. A[at + 3], A[at + 7] .. '\31'
+      local done
+      if waits then
+        done = try('HSET', key, A[at + 1], '1', '#t', text, '#h' .. id, hold, '#o' .. id, ops, '#w', '1')
+      else
+        done = try('HSET', key, A[at + 1], '1', '#t', text, '#h' .. id, hold, '#o' .. id, ops)
+      end
       if type(done) == 'table' then
         if not find(done.err, 'OOM', 1, true) then return done end
         answer = {14}
       else
-        if waits then call('HSET', key, '#w', '1') end
-        if ARGV[at + 8] ~= '' then call('HSET', key, '#n' .. id, ARGV[at + 8]) end
+        if A[at + 8] ~= '' then call('HSET', key, '#n' .. id, A[at + 8]) end
         if min_hold ~= '0' and now + min_hold > deadline then deadline = now + min_hold end
         call('PEXPIREAT', key, format('INT', deadline))
         last_token = token
@@ -61,12 +68,12 @@ for i = 2, keys do
     end
   elseif n == 0 then
     answer = 6
-  elseif (n == 8 or n == 10 and all[9] == '#w') and all[2] == '1' and all[1] == ARGV[at + 1]
-    and all[5] == '#h' .. ARGV[at + 2] and kind ~= 'u' then
+  elseif (n == 8 or n == 10 and all[9] == '#w') and all[2] == '1' and all[1] == A[at + 1]
+    and all[5] == '#h' .. A[at + 2] and kind ~= 'u' then
     -- One hold of count 1, and nothing beside it but the mark. The key's own expiry has kept the time.
     local min_hold, holder = string.match(all[6], '^1\31%d+\31%d+\31%d+\31(%d+)\31(.*)$')
-    if min_hold == '0' and holder == ARGV[at + 3]
-      and (kind == 'l' or not find(all[8], ARGV[at + 4], 1, true)) then
+    if min_hold == '0' and holder == A[at + 3]
+      and (kind == 'l' or not find(all[8], A[at + 4], 1, true)) then
       call('DEL', key)
       if n == 10 then told = key end
       answer = 5
@@ -82,7 +89,7 @@ for i = 2, keys do
   at = at + (kind == 'a' and 10 or 5)
   if owed == key and kind == 'a' then told, owed = key, nil end
   if told then
-    if KEYS[i + 1] == told and ARGV[at] == 'a' then
+    if KEYS[i + 1] == told and A[at] == 'a' then
       owed = told
     elseif state == '#holdfast:state' then
       call('PUBLISH', '#free:default:' .. told, '')

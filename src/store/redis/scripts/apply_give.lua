@@ -2,8 +2,8 @@
 -- The common case: one hold of count 1, and nothing beside it but a note and a mark. The key's own
 -- expiry has kept the time. Answers whether that was all.
 local function give_only(key, a, all)
-  local id = ARGV[a + 2]
-  if #all < 8 or all[1] ~= ARGV[a + 1] or all[2] ~= '1' or all[5] ~= '#h' .. id or all[7] ~= '#o' .. id then
+  local id = A[a + 2]
+  if #all < 8 or all[1] ~= A[a + 1] or all[2] ~= '1' or all[5] ~= '#h' .. id or all[7] ~= '#o' .. id then
     return false
   end
   local waits = false
@@ -14,9 +14,9 @@ local function give_only(key, a, all)
       return false
     end
   end
-  local kind, op = ARGV[a], ARGV[a + 4]
+  local kind, op = A[a], A[a + 4]
   local min_hold, holder = string.match(all[6], '^1\31%d+\31%d+\31%d+\31(%d+)\31(.*)$')
-  if holder ~= ARGV[a + 3] or (min_hold ~= '0' and kind ~= 'u') then return false end
+  if holder ~= A[a + 3] or (min_hold ~= '0' and kind ~= 'u') then return false end
   local known = op ~= '' and find('\31' .. all[8], '\31' .. op .. '\31', 1, true) ~= nil
   if kind ~= 'l' and known ~= (kind == 'u') then return false end
   call('DEL', key)
@@ -43,11 +43,11 @@ end
 
 local function give(key, a, all)
   if give_only(key, a, all) then return 5 end
-  local kind, owner, op = ARGV[a], ARGV[a + 1], ARGV[a + 4]
+  local kind, owner, op = A[a], A[a + 1], A[a + 4]
   local v = view(key, all, now)
   if not v then return {10} end
   -- Whose answer was lost does not know which hold it joined.
-  local h, at = find_hold(v, owner, ARGV[a + 3], kind ~= 'u' and ARGV[a + 2] or nil)
+  local h, at = find_hold(v, owner, A[a + 3], kind ~= 'u' and A[a + 2] or nil)
   if not h then
     if #v.dead > 0 or (v.total == 0 and v.kept <= now) then settle(key, v, now) end
     return {6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0}

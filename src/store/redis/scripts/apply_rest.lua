@@ -10,7 +10,7 @@ end
 -- #include apply_take
 -- #include apply_give
 carry_out = function(key, a, all)
-  local ok, row = pcall(ARGV[a] == 'a' and take or give, key, a, all)
+  local ok, row = pcall(A[a] == 'a' and take or give, key, a, all)
   if ok then return row end
   local text = type(row) == 'table' and row.err or tostring(row)
   return find(text, 'OOM', 1, true) and {14} or {err = text}

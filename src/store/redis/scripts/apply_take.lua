@@ -1,21 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Nobody had the key: a new ownership.
 local function take_free(key, a, waits)
-  local lease, max_hold, min_hold, note = ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 8]
+  local lease, max_hold, min_hold, note = A[a + 4], A[a + 5], A[a + 6], A[a + 8]
   local deadline = now + lease
   if max_hold ~= '0' and deadline > now + max_hold then
     deadline, lease = now + max_hold, max_hold
   end
   local token = next_token()
-  local hold = '#h' .. ARGV[a + 2]
-  local written = format('1\31INT\31%s\31%s\31%s\31%s', now, lease, max_hold, min_hold, ARGV[a + 3])
-  local ops = '#o' .. ARGV[a + 2]
+  local hold = '#h' .. A[a + 2]
+  local written = format('1\31INT\31%s\31%s\31%s\31%s', now, lease, max_hold, min_hold, A[a + 3])
+  local ops = '#o' .. A[a + 2]
   if note == '' and not waits then
-    call('HSET', key, ARGV[a + 1], '1', '#t', format('INT', token), hold, written, ops, ARGV[a + 7] .. '\31')
+    call('HSET', key, A[a + 1], '1', '#t', format('INT', token), hold, written, ops, A[a + 7] .. '\31')
   else
-    local fields = {ARGV[a + 1], '1', '#t', format('INT', token), hold, written, ops, ARGV[a + 7] .. '\31'}
+    local fields = {A[a + 1], '1', '#t', format('INT', token), hold, written, ops, A[a + 7] .. '\31'}
     if note ~= '' then
-      fields[9], fields[10] = '#n' .. ARGV[a + 2], note
+      fields[9], fields[10] = '#n' .. A[a + 2], note
     end
     if waits then
       fields[#fields + 1] = '#w'
@@ -31,24 +31,24 @@ end
 
 -- The owner takes the key once more, under the hold of this session or a new one.
 local function take_again(key, a, v, mine)
-  local owner, id, note = ARGV[a + 1], ARGV[a + 2], ''
+  local owner, id, note = A[a + 1], A[a + 2], ''
   if mine then
     mine.count = mine.count + 1
-    local later = now + ARGV[a + 4]
+    local later = now + A[a + 4]
     if mine.max_end > 0 then later = math.min(later, mine.max_end) end
     mine.deadline = math.max(mine.deadline, later)
   else
     for _, h in ipairs(v.holds) do
       if h.id == id then return {11} end
     end
-    local max_end = ARGV[a + 5] ~= '0' and now + ARGV[a + 5] or 0
-    local deadline = now + ARGV[a + 4]
+    local max_end = A[a + 5] ~= '0' and now + A[a + 5] or 0
+    local deadline = now + A[a + 4]
     if max_end > 0 and deadline > max_end then deadline = max_end end
-    mine = {id = id, who = ARGV[a + 3], count = 1, deadline = deadline, granted = now, max_end = max_end,
-      min_end = now + ARGV[a + 6], ops = ''}
-    note = ARGV[a + 8]
+    mine = {id = id, who = A[a + 3], count = 1, deadline = deadline, granted = now, max_end = max_end,
+      min_end = now + A[a + 6], ops = ''}
+    note = A[a + 8]
   end
-  remember(mine, ARGV[a + 7])
+  remember(mine, A[a + 7])
   v.total = v.total + 1
   v.latest = math.max(v.latest, mine.deadline, mine.min_end)
   if not v.token then v.token = format('INT', next_token()) end -- a foreign program took it first
@@ -59,7 +59,7 @@ local function take_again(key, a, v, mine)
 end
 
 local function take_held(key, a, all)
-  local owner, flags = ARGV[a + 1], ARGV[a + 9]
+  local owner, flags = A[a + 1], A[a + 9]
   local function flag(letter) return find(flags, letter, 1, true) ~= nil end
   local v = view(key, all, now)
   if not v then return {10} end
@@ -67,8 +67,8 @@ local function take_held(key, a, all)
     return {2, tonumber(v.token or 0), h.id, v.total, h.count, h.deadline - now,
       h.max_end > 0 and h.max_end - now or -1, replayed}
   end
-  local mine = find_hold(v, owner, ARGV[a + 3])
-  if mine and remembers(mine, ARGV[a + 7]) then return granted(mine, 1) end
+  local mine = find_hold(v, owner, A[a + 3])
+  if mine and remembers(mine, A[a + 7]) then return granted(mine, 1) end
   if flag('p') then return {6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0} end
   if v.total > 0 and v.owner == owner then
     if flag('r') then return {4} end
@@ -90,7 +90,7 @@ local function take_held(key, a, all)
 end
 
 local function take(key, a, all)
-  local flags = ARGV[a + 9]
+  local flags = A[a + 9]
   if in_grace then
     -- Not even to who seems to hold the key: a restored copy of the data may be older than a release.
     return {9, st[2] - now}
