@@ -79,7 +79,7 @@ class EngineLoop::Impl final : public StoreListener {
   std::vector<Batch> taken_;
   engine::Output out_;                 // kept for its memory
   std::vector<engine::Event> events_;  // of this turn
-  std::vector<uint64_t> closed_;  // in this turn
+  std::vector<uint64_t> closed_;       // in this turn
   std::optional<engine::DrainDone> drained_;
   BootTime armed_for_ = BootTime::Infinite();
   std::optional<bool> serving_;

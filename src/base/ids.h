@@ -13,8 +13,8 @@ class IdSource {
   virtual ~IdSource() = default;
   // A fresh id of 26 characters of [a-z2-7]: 128 unguessable bits, never given out before.
   virtual std::string NewId() = 0;
-  // A fresh id of 15 characters, 75 unguessable bits, for what is copied so often that it should fit
-  // into a std::string without an allocation. Too short for an owner.
+  // A fresh id of 15 characters, 75 unguessable bits, for what is copied so often that it should
+  // fit into a std::string without an allocation. Too short for an owner.
   virtual std::string NewShortId() = 0;
 };
 

@@ -66,11 +66,13 @@ void EngineCore::Pump(Line& line) {
 bool EngineCore::HandsOver(const Line& line, const LineOp& op) const {
   if (op.takes() || line.waiters.empty() || line.ops.size() > 2) return false;
   if (line.ops.size() == 2 && line.ops.back().kind != LineOp::Kind::kTry) return false;
-  // Where holds of ours remain, the key will not be free. Of a bare lease that is not known.
-  for (const LocalId id : line.holds) {
-    if (id != op.hold || !holds_.at(id)->being_released()) return false;
-  }
-  return true;
+  // Where holds of ours remain, the key will not be free, though there may be a permit. Of a bare
+  // lease that is not known.
+  const bool permit = waiters_.at(line.waiters.front())->command.mode == Mode::kPermit;
+  return std::all_of(line.holds.begin(), line.holds.end(), [&](LocalId id) {
+    const Hold& hold = *holds_.at(id);
+    return id == op.hold ? hold.being_released() : permit && hold.mode == Mode::kPermit;
+  });
 }
 
 void EngineCore::SendOp(Line& line, LineOp& op) {

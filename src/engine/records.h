@@ -115,9 +115,9 @@ struct LineOp {
   Kind kind = Kind::kTry;
   HoldRef ref;
   std::string op_id;
-  LocalId waiter = 0;           // kTry, kProbe, kReplay; 0: it gave up meanwhile
-  LocalId hold = 0;             // kRelease: this engine's record, 0: a bare lease
-  Callers callers;  // kRelease; empty: they were told UNAVAILABLE, it is done anyway
+  LocalId waiter = 0;  // kTry, kProbe, kReplay; 0: it gave up meanwhile
+  LocalId hold = 0;    // kRelease: this engine's record, 0: a bare lease
+  Callers callers;     // kRelease; empty: they were told UNAVAILABLE, it is done anyway
   std::string log_key;
   uint64_t request = 0;                     // in flight as this store request
   BootTime sent;                            // the latest attempt
@@ -132,7 +132,7 @@ struct Line {
   LocalId id = 0;
   KeyName name;
   std::vector<LocalId> holds;
-  std::list<LocalId> waiters;             // in order of arrival
+  std::list<LocalId> waiters;  // in order of arrival
   // The front one may be in flight, and with a release the try behind it.
   std::list<LineOp> ops;
   std::vector<HolderState> last_holders;  // as the store last said

@@ -67,8 +67,8 @@ void EngineCore::Handle(ChannelClosed command) {
   const absl::flat_hash_set<LocalId> ids = waiting->second;
   for (const LocalId id : ids) {
     Waiter& waiter = *WaiterById(id);
-    const auto closed = std::remove_if(
-        waiter.callers.begin(), waiter.callers.end(), [&](const Caller& caller) {
+    const auto closed =
+        std::remove_if(waiter.callers.begin(), waiter.callers.end(), [&](const Caller& caller) {
           if (caller.to.channel != command.channel) return false;
           waiter_of_.erase({caller.to.channel, caller.to.request_id});
           return true;

@@ -99,7 +99,8 @@ void Figures::AddEmbeddedPairs(int in_flight) {
 
 void Figures::AddHandoff() {
   if (Leaves("handoff")) return;
-  const char* const floor_name = "four round trips of the handoff's script and one ping of a stream";
+  const char* const floor_name =
+      "four round trips of the handoff's script and one ping of a stream";
   Figure& half = report_->Add({.id = "handoff_p50",
                                .name = "handoff between two clients, p50",
                                .unit = kMicros,

@@ -47,6 +47,35 @@ TEST_P(WakeTest, EachKindOfReleaseWakes) {
   }
 }
 
+TEST_P(WakeTest, AnAttemptBehindAReleaseInTheSameTurnGetsTheKey) {
+  const HoldRef a = Hold("k", "a");
+  const HoldRef b = Hold("k", "b");
+  const int64_t token = Expect<Granted>(Acquire(a)).token;
+  Expect<Subscribed>(SubscribeOp{a.name});
+  Expect<Busy>(Waiting(b));
+  const uint64_t release = client_->Submit(Release(a));
+  const uint64_t attempt = client_->Submit(Acquire(b));
+  EXPECT_TRUE(As<Released>(client_->Wait(release)).freed);
+  EXPECT_GT(As<Granted>(client_->Wait(attempt)).token, token);
+  // Whoever else waited is still told when that one releases.
+  client_->ForgetEvents();
+  Expect<Released>(Release(b));
+  EXPECT_TRUE(client_->WaitEvent(StoreEvent::Kind::kWake).has_value());
+}
+
+TEST_P(WakeTest, AnAttemptBehindAReleaseThatTakesNothingWakesTheOthers) {
+  const HoldRef a = Hold("k", "a");
+  Expect<Granted>(Acquire(a));
+  Expect<Subscribed>(SubscribeOp{a.name});
+  Expect<Busy>(Waiting(Hold("k", "b")));
+  AcquireOp probe = Acquire(Hold("k", "c"));
+  probe.only_reentry = true;
+  client_->ForgetEvents();
+  client_->Submit(Release(a));
+  client_->Submit(probe);
+  EXPECT_TRUE(client_->WaitEvent(StoreEvent::Kind::kWake).has_value());
+}
+
 TEST_P(WakeTest, OtherKeysDoNotWake) {
   Expect<Granted>(Acquire(Hold("k", "a")));
   Expect<Granted>(Acquire(Hold("k2", "a")));

@@ -20,15 +20,18 @@ void SimDaemon::Start() {
   const uint64_t life = life_;
   link_ = std::make_unique<StoreLink>(
       world_, server_, faults_,
-      StoreLink::Listener{
-          [this, life](StoreReply reply) {
-            if (life != life_) return;
-            Input([&](engine::Engine& engine) { engine.OnStoreReply(StoreReply(reply), clock_.Now()); });
-          },
-          [this, life](StoreEvent event) {
-            if (life != life_) return;
-            Input([&](engine::Engine& engine) { engine.OnStoreEvent(event, clock_.Now()); });
-          }});
+      StoreLink::Listener{[this, life](StoreReply reply) {
+                            if (life != life_) return;
+                            Input([&](engine::Engine& engine) {
+                              engine.OnStoreReply(StoreReply(reply), clock_.Now());
+                            });
+                          },
+                          [this, life](StoreEvent event) {
+                            if (life != life_) return;
+                            Input([&](engine::Engine& engine) {
+                              engine.OnStoreEvent(event, clock_.Now());
+                            });
+                          }});
   link_->Connect();
 }
 

@@ -99,7 +99,8 @@ void Pipeline::Resume() {
 }
 
 void Pipeline::Reload() {
-  // All or none, whoever flushes meanwhile: else a later call might be carried out without an earlier.
+  // All or none, whoever flushes meanwhile: else a later call might be carried out without an
+  // earlier.
   const auto ignore = [](const redisReply*) {};
   connection_->Call({"MULTI"}, ignore);
   for (Script script : kAllScripts) {

@@ -65,6 +65,20 @@ class EngineRig {
     for (const StoreRequest& request : std::exchange(held_up_, {})) Carry(request);
     Settle();
   }
+  // The same, the latest first.
+  void LetGoBackwards() {
+    std::vector<StoreReply> replies;
+    for (const StoreRequest& request : std::exchange(held_up_, {})) {
+      replies.push_back(table_.Apply(request, now_));
+    }
+    answering_ = true;
+    while (!replies.empty()) {
+      engine_.OnStoreReply(std::move(replies.back()), now_);
+      replies.pop_back();
+    }
+    Settle();
+  }
+  const std::vector<StoreRequest>& held_up() const { return held_up_; }
   memory::LockTable& table() { return table_; }
   void Flush() {
     for (const char* key : {"k", "a", "b"}) table_.Restore({"default", key}, std::nullopt);

@@ -40,6 +40,41 @@ TEST(Line, WaitersAreServedInOrderOfArrival) {
   EXPECT_TRUE(rig.Answer<Grant>(3, third).has_value());
 }
 
+TEST(Line, TheNextWaitersAttemptGoesWithTheRelease) {
+  EngineRig rig;
+  rig.Open(1);
+  const Grant first = rig.Take(1, rig.MakeAcquire("k", kAlice));
+  Acquire waiting = rig.MakeAcquire("k");
+  waiting.wait = absl::Minutes(1);
+  const uint64_t second = rig.Ask(2, waiting);
+  const uint64_t third = rig.Ask(3, waiting);
+  rig.HoldUp();
+  const uint64_t release = rig.GiveUp(1, first);
+  ASSERT_EQ(rig.held_up().size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<ReleaseOp>(rig.held_up()[0].op));
+  EXPECT_TRUE(std::holds_alternative<AcquireOp>(rig.held_up()[1].op));
+  rig.LetGoBackwards();  // a store may have to repeat the release
+  EXPECT_EQ(rig.Answers(1, release), 1);
+  const auto grant = rig.Answer<Grant>(2, second);
+  ASSERT_TRUE(grant.has_value());
+  EXPECT_EQ(rig.Answers(3, third), 0);
+  rig.GiveUp(2, *grant);
+  EXPECT_TRUE(rig.Answer<Grant>(3, third).has_value());
+}
+
+TEST(Line, AnInnerReleaseHandsNothingOver) {
+  EngineRig rig;
+  rig.Open(1);
+  rig.Take(1, rig.MakeAcquire("k", kAlice));
+  const Grant inner = rig.Take(1, rig.MakeAcquire("k", kAlice));
+  Acquire waiting = rig.MakeAcquire("k");
+  waiting.wait = absl::Minutes(1);
+  rig.Ask(2, waiting);
+  rig.HoldUp();
+  rig.GiveUp(1, inner);
+  EXPECT_EQ(rig.held_up().size(), 1u);
+}
+
 TEST(Line, WaitedCountsUntilTheAttemptThatSucceeded) {
   EngineRig rig;
   rig.Open(1);

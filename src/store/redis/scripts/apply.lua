@@ -39,7 +39,7 @@ for i = 2, keys do
   elseif kind == 'a' then
     local flags = A[at + 9]
     local waits = flags == 'wt' or owed == key
-    if n == 0 and not in_grace and (waits or flags == '' or flags == 'w') then
+    if n == 0 and not in_grace and (flags == '' or flags == 'w' or flags == 'wt') then
       local token = (now - TOKEN_EPOCH) * TOKENS_PER_MILLI
       if token <= last_token then token = last_token + 1 end
       local lease, max_hold, min_hold, id = A[at + 4], A[at + 5], A[at + 6], A[at + 2]
