@@ -38,6 +38,7 @@ engine::EngineOptions EngineOptionsOf(const Options& options) {
   to.max_lease = options.max_lease;
   to.default_max_hold = MaxHoldOf(options);
   to.behind_proxy = options.behind_proxy;
+  to.release_delays = options.release_delays;
   return to;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/store_factory.h"
 #include "src/base/durations.h"
+#include "src/base/limits.h"
 #include "src/base/names.h"
 #include "src/base/status.h"
 
@@ -93,6 +94,37 @@ absl::Status SetLogLevel(absl::string_view value, Options& options) {
   return NotAllowed("error, warn, info or debug");
 }
 
+// The key may have colons and equals signs, a namespace and a duration have none.
+absl::Status SetReleaseDelay(absl::string_view value, Options& options) {
+  const absl::Status wrong = NotAllowed(absl::StrCat(
+      "NAMESPACE:PREFIX=DURATION, such as default:printer/=5s, or jobs:=1m for a whole namespace; "
+      "from 1ms to ",
+      DurationText(limits::kMaxReleaseDelay), ", ", limits::kMaxReleaseDelays, " of them at most"));
+  const size_t colon = value.find(':');
+  const size_t equals = value.rfind('=');
+  if (colon == absl::string_view::npos || equals == absl::string_view::npos || equals < colon) {
+    return wrong;
+  }
+  engine::ReleaseDelay rule{std::string(value.substr(0, colon)),
+                            std::string(value.substr(colon + 1, equals - colon - 1)),
+                            {}};
+  const bool named = CheckNamespace(rule.ns).ok() && CheckPrefix(rule.prefix).ok();
+  const bool timed = SetDuration(value.substr(equals + 1), absl::Milliseconds(1),
+                                 limits::kMaxReleaseDelay, "", rule.delay)
+                         .ok();
+  if (!named || !timed || options.release_delays.size() >= limits::kMaxReleaseDelays) return wrong;
+  options.release_delays.push_back(std::move(rule));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> ReleaseDelayTexts(const Options& options) {
+  std::vector<std::string> texts;
+  for (const engine::ReleaseDelay& rule : options.release_delays) {
+    texts.push_back(absl::StrCat(rule.ns, ":", rule.prefix, "=", DurationText(rule.delay)));
+  }
+  return texts;
+}
+
 std::string LogLevelName(LogLevel level) {
   constexpr std::array<const char*, 4> kNames = {"error", "warn", "info", "debug"};
   return kNames.at(static_cast<size_t>(level));
@@ -113,7 +145,7 @@ constexpr OptionScope kFlagOnly = OptionScope::kFlagOnly;
 const OptionSpec kTable[] = {
     {"listen", "ADDRESS", kEverywhere, true,
      "where to serve: HOST:PORT or unix:///path; repeatable", SetListen,
-     [](const Options& o) { return o.listen; }},
+     [](const Options& o) { return o.listen; }, [](Options& o) { o.listen.clear(); }},
     {"store", "URL", kEverywhere, false,
      "where the locks are kept: memory:, memory:/state/folder, redis://, rediss:// or "
      "redis+unix://",
@@ -147,6 +179,10 @@ const OptionSpec kTable[] = {
      "a proxy stands before the daemon: a closed connection does not prove that a client is gone",
      [](absl::string_view v, Options& o) { return SetSwitch(v, o.behind_proxy); },
      [](const Options& o) { return Switch(o.behind_proxy); }},
+    {"release-delay", "RULE", kEverywhere, true,
+     "NAMESPACE:PREFIX=DURATION: keep these keys back so long when a holder died or lost its lock, "
+     "for resources that cannot check tokens; repeatable",
+     SetReleaseDelay, ReleaseDelayTexts, [](Options& o) { o.release_delays.clear(); }},
     {"log-level", "LEVEL", kEverywhere, false, "error, warn, info or debug", SetLogLevel,
      [](const Options& o) { return std::vector<std::string>{LogLevelName(o.log_level)}; }},
     {"log-format", "FORMAT", kEverywhere, false, "text or json, on standard error", SetLogFormat,

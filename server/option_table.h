@@ -31,6 +31,8 @@ struct OptionSpec {
   absl::Status (*set)(absl::string_view value, Options& options);
   // Its values, as `set` would read them.
   std::vector<std::string> (*get)(const Options& options);
+  // Repeatable ones: forgets what a weaker source said.
+  void (*clear)(Options& options) = nullptr;
 
   bool is_switch() const { return value.empty(); }
   std::string flag() const;      // "--max-lease"

@@ -18,8 +18,7 @@ std::string Shown(const OptionSpec& option, const std::string& value) {
 absl::Status Apply(const Given& given, Options& options) {
   for (const auto& [option, said] : given) {
     if (option->repeatable) {
-      // Repeatable options are lists of addresses; what a weaker source said is replaced.
-      options.listen.clear();
+      option->clear(options);
     } else if (said.values.size() != 1) {
       return OptionError(
           *option, absl::StrCat(said.where, " takes one value, but has ", said.values.size()));

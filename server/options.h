@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "server/log.h"
 #include "src/base/limits.h"
+#include "src/engine/engine.h"
 
 namespace holdfast::server {
 
@@ -33,6 +34,7 @@ struct Options {
   absl::Duration default_max_hold = limits::kDefaultMaxHold;  // 0: none
   bool no_grace = false;
   bool behind_proxy = false;
+  std::vector<engine::ReleaseDelay> release_delays;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   absl::Duration drain_limit = absl::Seconds(10);

@@ -66,7 +66,7 @@ std::string HelpText() {
   absl::StrAppend(
       &text,
       "\nEach option but the last four is also an environment variable, HOLDFAST_MAX_LEASE for\n"
-      "--max-lease (several addresses separated by commas), and each before --config is a key of "
+      "--max-lease (several values separated by commas), and each before --config is a key of "
       "the\n"
       "YAML file, `max-lease: 60s`. A flag outweighs a variable, a variable the file.\n"
       "Exit codes: 0 drained after SIGTERM or SIGINT; 64 wrong options; 69 the store or an "

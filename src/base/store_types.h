@@ -37,7 +37,7 @@ struct HoldRef {
 //    while fewer owners than that hold; each permit has a number of its own for a token.
 //  * Held by `owner` in another mode: SHARED re-enters a hold that is EXCLUSIVE and stays so; all
 //    else is ModeRefused. So is PERMIT of another limit than the key is held with, by whomever.
-//  * Otherwise held by somebody else, or kept back by a min_hold: Busy; nothing changes.
+//  * Otherwise held by somebody else, or kept back: Busy; nothing changes.
 //  * `op_id` is among the ops that the owner's hold of this session remembers:
 //    nothing changes, Granted{replayed}.
 struct AcquireOp {
@@ -52,6 +52,8 @@ struct AcquireOp {
   absl::Duration lease;
   absl::Duration max_hold = absl::InfiniteDuration();  // of a new hold
   absl::Duration min_hold;                             // of a new hold
+  absl::Duration release_delay;  // what the hold has is kept back that long after an abnormal end:
+                                 // past its deadline, or by kAll
   std::string note;
   std::string op_id;
 };
@@ -59,14 +61,14 @@ struct AcquireOp {
 // How much of a hold a ReleaseOp gives back.
 enum class ReleaseKind {
   kOne,   // one count
-  kAll,   // the whole hold: its session ended, or it is lost and acknowledged
+  kAll,   // the whole hold, abnormally: its session ended, or it is lost and acknowledged
   kUndo,  // an acquire whose answer was lost or came too late, as if it had never been: one count
           // if the hold remembers `op_id`, which it then forgets, so that the command can be run
           // again; else nothing. A min_hold does not keep the key back.
 };
 
 // Gives back (part of) a hold. What the owner held is free when its count is 0,
-// unless a min_hold keeps it back: the key (EXCLUSIVE), the key from all but
+// unless a min_hold or release_delay keeps it back: the key (EXCLUSIVE), the key from all but
 // readers (SHARED), one permit (PERMIT). A hold that is not there is HoldGone.
 // kOne with an `op_id` that the hold remembers: nothing changes, Released again.
 struct ReleaseOp {
@@ -157,7 +159,7 @@ struct Released {
   uint32_t owner_count = 0;  // what the owner still holds, over all its holds
   uint32_t hold_count = 0;   // what is left of this hold
   bool freed = false;        // the key, or one more permit of it, can be granted now
-  absl::Duration kept_for;   // what was held is nobody's, but kept back that long (min_hold)
+  absl::Duration kept_for;   // what was held is nobody's, but kept back that long
 };
 
 // The hold is not in the store (expired, released, flushed, never there).
@@ -179,7 +181,7 @@ struct KeyReport {
   std::vector<HolderState> holders;  // empty: free, or kept back; at most kMaxHoldersInReport,
                                      // in a listing kMaxHoldersInAnswer
   uint32_t holds = 0;                // how many there are
-  absl::Duration kept_for;           // > 0: released, but kept back by a min_hold
+  absl::Duration kept_for;           // > 0: nobody's, but kept back
   bool free() const { return holders.empty() && kept_for <= absl::ZeroDuration(); }
 };
 

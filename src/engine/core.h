@@ -112,6 +112,7 @@ class EngineCore {
   Line* LineById(LocalId id);
   void Pump(Line& line);
   void SendOp(Line& line, LineOp& op);
+  absl::Duration ReleaseDelayOf(const KeyName& name) const;
   // Drops a probe that the line answers by itself by now.
   bool SkipProbe(Line& line, const LineOp& op);
   // Whether the head of the line should try in the same step of the store as `op`.

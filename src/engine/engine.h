@@ -30,6 +30,13 @@
 
 namespace holdfast::engine {
 
+// For the keys of a namespace that begin with `prefix`. The longest prefix that fits counts.
+struct ReleaseDelay {
+  std::string ns;
+  std::string prefix;
+  absl::Duration delay;
+};
+
 struct EngineOptions {
   absl::Duration default_lease = limits::kDefaultLease;
   absl::Duration max_lease = limits::kDefaultMaxLease;
@@ -37,6 +44,9 @@ struct EngineOptions {
   absl::Duration default_max_hold = limits::kDefaultMaxHold;
   // A closed connection proves nothing: wait for the ttl there too.
   bool behind_proxy = false;
+  // How long what a hold has is kept back when it ended without its release. At most
+  // kMaxReleaseDelays.
+  std::vector<ReleaseDelay> release_delays;
 };
 
 struct Output {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "src/base/limits.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
@@ -103,9 +104,19 @@ void EngineCore::SendOp(Line& line, LineOp& op) {
   take.lease = waiter.lease;
   take.max_hold = waiter.max_hold;
   take.min_hold = waiter.command.min_hold;
+  take.release_delay = ReleaseDelayOf(line.name);
   take.note = waiter.command.note;
   take.op_id = op.op_id;
   op.request = Submit(std::move(take), std::move(pending));
+}
+
+absl::Duration EngineCore::ReleaseDelayOf(const KeyName& name) const {
+  const ReleaseDelay* best = nullptr;
+  for (const ReleaseDelay& rule : options_.release_delays) {
+    if (rule.ns != name.ns || !absl::StartsWith(name.key, rule.prefix)) continue;
+    if (best == nullptr || rule.prefix.size() >= best->prefix.size()) best = &rule;
+  }
+  return best == nullptr ? absl::ZeroDuration() : best->delay;
 }
 
 bool EngineCore::SkipProbe(Line& line, const LineOp& op) {

@@ -25,6 +25,7 @@ struct HoldRecord {
   BootTime deadline;                          // from here on the hold does not exist
   BootTime max_until = BootTime::Infinite();  // max_hold: the deadline never passes it
   BootTime min_until;                         // min_hold: what it held is kept back until then
+  absl::Duration release_delay;               // and so long after an abnormal end
   std::string note;
   std::vector<std::string> ops;  // the last op ids, oldest first, at most limits::kOpsPerHold
 
@@ -35,9 +36,9 @@ struct HoldRecord {
 // are there when several owners hold, or one took the key in several sessions.
 struct KeyRecord {
   Mode mode = Mode::kExclusive;
-  uint32_t limit = 0;   // PERMIT
-  int64_t token = 0;    // EXCLUSIVE, SHARED
-  BootTime kept_until;  // EXCLUSIVE, SHARED: what the min_hold of ended holds asks for
+  uint32_t limit = 0;                  // PERMIT
+  int64_t token = 0;                   // EXCLUSIVE, SHARED
+  BootTime kept_until;                 // EXCLUSIVE, SHARED: what ended holds ask for
   std::vector<BootTime> kept_permits;  // PERMIT: until when each that is over counts as taken
   std::vector<HoldRecord> holds;
 

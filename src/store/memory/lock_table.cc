@@ -68,28 +68,33 @@ void Remember(HoldRecord& hold, const std::string& op_id) {
   if (hold.ops.size() > limits::kOpsPerHold) hold.ops.erase(hold.ops.begin());
 }
 
-// A hold is over; what its min_hold asks for stays with the key. Answers until when what it held is
-// kept back.
-BootTime EndHold(KeyRecord& record, std::vector<HoldRecord>::iterator hold, BootTime now) {
-  const HoldRecord ended = std::move(*hold);
+// A hold is over; until `kept` what it held is kept back. Answers until when that is so in all.
+BootTime EndHold(KeyRecord& record, std::vector<HoldRecord>::iterator hold, BootTime kept,
+                 BootTime now) {
+  const std::string owner = std::move(hold->owner);
   record.holds.erase(hold);
   if (record.mode != Mode::kPermit) {
-    record.kept_until = std::max(record.kept_until, ended.min_until);
+    record.kept_until = std::max(record.kept_until, kept);
     return record.kept_until;
   }
   for (HoldRecord& other : record.holds) {
-    if (other.owner != ended.owner) continue;
-    other.min_until = std::max(other.min_until, ended.min_until);  // the same permit
+    if (other.owner != owner) continue;
+    other.min_until = std::max(other.min_until, kept);  // the same permit
     return other.min_until;
   }
-  if (ended.min_until > now) record.kept_permits.push_back(ended.min_until);
-  return ended.min_until;
+  if (kept > now) record.kept_permits.push_back(kept);
+  return kept;
 }
 
 size_t PermitsTaken(const KeyRecord& record) {
   absl::flat_hash_set<absl::string_view> owners;
   for (const HoldRecord& hold : record.holds) owners.insert(hold.owner);
   return owners.size() + record.kept_permits.size();
+}
+
+// When the hold's part of the key can be free without a release.
+BootTime EndOf(const HoldRecord& hold) {
+  return std::max(hold.deadline + hold.release_delay, hold.min_until);
 }
 
 // Whether an owner who holds nothing of the key can take it in this mode.
@@ -114,6 +119,7 @@ HoldRecord NewHold(const AcquireOp& op, BootTime now) {
           .deadline = now,
           .max_until = now + op.max_hold,
           .min_until = now + op.min_hold,
+          .release_delay = op.release_delay,
           .note = op.note,
           .ops = {}};
 }
@@ -164,9 +170,6 @@ std::vector<HolderState> HoldersOf(const KeyRecord& record, size_t max, BootTime
   return holders;
 }
 
-// When the hold's part of the key can be free without a release.
-BootTime EndOf(const HoldRecord& hold) { return std::max(hold.deadline, hold.min_until); }
-
 Busy BusyOf(const KeyRecord& record, Mode mode, BootTime now) {
   BootTime first = BootTime::Infinite();
   BootTime last = record.kept_until;
@@ -194,7 +197,7 @@ KeyReport ReportOf(const KeyName& name, const KeyRecord& record, size_t max_hold
   }
   BootTime kept_until = record.kept_until;
   for (BootTime kept : record.kept_permits) kept_until = std::max(kept_until, kept);
-  for (const HoldRecord& hold : record.holds) kept_until = std::max(kept_until, hold.min_until);
+  for (const HoldRecord& hold : record.holds) kept_until = std::max(kept_until, EndOf(hold));
   report.kept_for = std::max(kept_until - now, absl::ZeroDuration());
   return report;
 }
@@ -312,8 +315,10 @@ Result LockTable::Do(const ReleaseOp& op, BootTime now) {
   released.hold_count = hold->count;
   BootTime kept_until;
   if (hold->count == 0) {
-    if (op.kind == ReleaseKind::kUndo) hold->min_until = BootTime();
-    kept_until = EndHold(*record, record->holds.begin() + (hold - record->holds.data()), now);
+    BootTime until = op.kind == ReleaseKind::kUndo ? BootTime() : hold->min_until;
+    if (op.kind == ReleaseKind::kAll) until = std::max(until, now + hold->release_delay);
+    const auto place = record->holds.begin() + (hold - record->holds.data());
+    kept_until = EndHold(*record, place, until, now);
   }
   released.owner_count = CountOf(record, ref.owner);
   const bool permit = record->mode == Mode::kPermit;
@@ -404,7 +409,7 @@ KeyRecord* LockTable::Settle(const KeyName& name, BootTime now) {
   KeyRecord& record = BeginChange(name);
   for (size_t i = record.holds.size(); i-- > 0;) {
     const auto hold = record.holds.begin() + static_cast<ptrdiff_t>(i);
-    if (hold->deadline <= now) EndHold(record, hold, now);
+    if (hold->deadline <= now) EndHold(record, hold, EndOf(*hold), now);
   }
   std::erase_if(record.kept_permits, [&](BootTime kept) { return kept <= now; });
   EndChange(name, now, /*permit_freed=*/record.mode == Mode::kPermit);

@@ -43,6 +43,13 @@ bool Read(const json& object, const char* field, BootTime& out) {
   return true;
 }
 
+bool Read(const json& object, const char* field, absl::Duration& out) {
+  int64_t nanos = 0;
+  if (!Read(object, field, nanos) || nanos < 0) return false;
+  out = absl::Nanoseconds(nanos);
+  return true;
+}
+
 bool Read(const json& object, const char* field, Mode& out) {
   int64_t number = 0;
   if (!Read(object, field, number) || number < 1 || number > 3) return false;
@@ -77,6 +84,7 @@ json Encode(const HoldRecord& hold) {
           {"epoch", hold.epoch},
           {"count", hold.count},
           {"number", hold.number},
+          {"delay", absl::ToInt64Nanoseconds(hold.release_delay)},
           {"granted", hold.granted_at.nanos()},
           {"deadline", hold.deadline.nanos()},
           {"max", hold.max_until.nanos()},
@@ -89,7 +97,8 @@ bool Decode(const json& object, int64_t format, HoldRecord& hold) {
   return object.is_object() && Read(object, "owner", hold.owner) &&
          Read(object, "id", hold.hold_id) && Read(object, "session", hold.session) &&
          Read(object, "epoch", hold.epoch) && Read(object, "count", hold.count) &&
-         (format == 1 || Read(object, "number", hold.number)) &&
+         (format == 1 ||
+          (Read(object, "number", hold.number) && Read(object, "delay", hold.release_delay))) &&
          Read(object, "granted", hold.granted_at) && Read(object, "deadline", hold.deadline) &&
          Read(object, "max", hold.max_until) && Read(object, "min", hold.min_until) &&
          Read(object, "note", hold.note) && Read(object, "ops", hold.ops);

@@ -117,6 +117,28 @@ TEST(Options, ErrorsSayWhereWhatAndWhatIsAllowed) {
   EXPECT_THAT(Failure({"serve"}), HasSubstr("unexpected argument 'serve'"));
 }
 
+TEST(Options, AReleaseDelayIsForTheKeysOfANamespaceThatBeginAlike) {
+  const ConfigFile file(
+      "release-delay:\n  - default:printer/=5s\n  - jobs:=1m\n  - a:odd=key:=250ms\n");
+  const auto options = Load({file.flag()});
+  ASSERT_TRUE(options.ok()) << options.status();
+  ASSERT_EQ(options->release_delays.size(), 3u);
+  EXPECT_EQ(options->release_delays[0].ns, "default");
+  EXPECT_EQ(options->release_delays[0].prefix, "printer/");
+  EXPECT_EQ(options->release_delays[0].delay, absl::Seconds(5));
+  EXPECT_EQ(options->release_delays[1].prefix, "");
+  EXPECT_EQ(options->release_delays[2].prefix, "odd=key:");
+  EXPECT_THAT(PrintConfig(*options), HasSubstr("default:printer/=5s"));
+  EXPECT_EQ(Load({file.flag(), "--release-delay=x:=1s"})->release_delays.size(), 1u);
+  for (const char* wrong : {"=5s", "default=5s", "default:k", "UPPER:k=5s", "default:k=0s",
+                            "default:k=2h", "default:k=x", "default:a\nb=5s"}) {
+    EXPECT_THAT(Failure({std::string("--release-delay=") + wrong}),
+                HasSubstr("NAMESPACE:PREFIX=DURATION"))
+        << wrong;
+  }
+  EXPECT_TRUE(Load({"--listen=127.0.0.1:1"})->release_delays.empty());
+}
+
 TEST(Options, MisspeltOnesAreRecognised) {
   EXPECT_THAT(Failure({"--liste=x"}),
               HasSubstr("unknown option '--liste' (did you mean --listen?)"));

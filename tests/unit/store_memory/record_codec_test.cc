@@ -56,6 +56,7 @@ TEST(RecordCodec, EveryFieldComesBack) {
   hold.granted_at = BootTime::FromNanos(1);
   hold.deadline = BootTime::FromNanos(2);
   hold.min_until = BootTime::FromNanos(3);
+  hold.release_delay = absl::Seconds(4);
   hold.note = "note";
   hold.ops = {"a", "b"};
   record.holds = {hold};
