@@ -81,6 +81,7 @@ struct ReleaseOp {
 struct RenewOp {
   HoldRef hold;
   absl::Duration lease;
+  Mode mode = Mode::kExclusive;  // as the caller remembers it: a hint that saves the store time
 };
 
 struct InspectOp {

@@ -131,6 +131,7 @@ void EngineCore::Handle(Renew command) {
   if (!store_up_) return Answer1(reply_to, StoreUnreachable());
 
   RenewOp op;
+  if (hold != nullptr) op.mode = hold->mode;
   op.hold =
       hold != nullptr ? hold->ref : HoldRef{command.name, command.owner, command.hold_id, "", 1};
   op.lease = command.lease.value_or(

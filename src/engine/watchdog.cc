@@ -55,7 +55,7 @@ void EngineCore::Renew1(Hold& hold) {
   Pending pending;
   pending.kind = Pending::Kind::kWatchdog;
   pending.hold = hold.id;
-  Submit(RenewOp{hold.ref, hold.lease}, std::move(pending));
+  Submit(RenewOp{hold.ref, hold.lease, hold.mode}, std::move(pending));
 }
 
 void EngineCore::OnWatchdogReply(LocalId id, BootTime sent, StoreReply& reply) {

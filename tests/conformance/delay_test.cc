@@ -11,11 +11,6 @@ constexpr absl::Duration kDelay = absl::Milliseconds(400);
 
 class DelayTest : public StoreTest {
  protected:
-  void SetUp() override {
-    if (!GetParam().keeps_modes) GTEST_SKIP() << "this store knows no delays";
-    StoreTest::SetUp();
-  }
-
   AcquireOp Delayed(const HoldRef& hold, absl::Duration delay = kDelay) {
     AcquireOp op = Acquire(hold);
     op.release_delay = delay;

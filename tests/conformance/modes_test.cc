@@ -15,11 +15,6 @@ namespace {
 
 class ModesTest : public StoreTest {
  protected:
-  void SetUp() override {
-    if (!GetParam().keeps_modes) GTEST_SKIP() << "this store keeps exclusive locks only";
-    StoreTest::SetUp();
-  }
-
   AcquireOp Read(const std::string& owner, const std::string& session = "s1") {
     AcquireOp op = Acquire(Hold("k", owner, session));
     op.mode = Mode::kShared;

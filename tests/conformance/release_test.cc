@@ -188,6 +188,19 @@ TEST_P(ReleaseTest, AMinHoldKeepsTheKeyBackAfterItsRelease) {
   EXPECT_GT(AcquireWhenFree(Acquire(Hold("k", "b")), absl::Seconds(5)).token, 0);
 }
 
+TEST_P(ReleaseTest, AMinHoldKeepsTheKeyFromAnAttemptThatFollowsTheReleaseAtOnce) {
+  AcquireOp op = Acquire(Hold("k", "a"));
+  op.min_hold = absl::Seconds(20);
+  Expect<Granted>(op);
+  AcquireOp waiting = Acquire(Hold("k", "b"));
+  waiting.will_wait = true;
+  Expect<Busy>(waiting);
+  const uint64_t released = client_->Submit(Release(op.hold));
+  const uint64_t tried = client_->Submit(waiting);
+  EXPECT_FALSE(As<Released>(client_->Wait(released)).freed);
+  EXPECT_TRUE(As<Busy>(client_->Wait(tried)).holders.empty());
+}
+
 TEST_P(ReleaseTest, AMinHoldThatIsOverKeepsNothing) {
   AcquireOp op = Acquire(Hold("k", "a"));
   op.min_hold = absl::Milliseconds(50);

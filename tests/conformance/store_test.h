@@ -27,7 +27,6 @@ class StoreEnvironment {
 struct StoreKind {
   std::string name;
   std::function<std::unique_ptr<StoreEnvironment>()> make;
-  bool keeps_modes = true;  // SHARED and PERMIT
 };
 inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
 

@@ -67,8 +67,7 @@ class MemoryEnvironment final : public StoreEnvironment {
 }  // namespace
 
 std::vector<StoreKind> AllStoreKinds() {
-  return {{"Memory", std::make_unique<MemoryEnvironment>},
-          {"Redis", RedisEnvironment::Make, false}};
+  return {{"Memory", std::make_unique<MemoryEnvironment>}, {"Redis", RedisEnvironment::Make}};
 }
 
 }  // namespace holdfast::testing

@@ -15,12 +15,6 @@ SHARED = dict(mode=types_pb2.MODE_SHARED)
 PERMIT_OF_2 = dict(mode=types_pb2.MODE_PERMIT, limit=2)
 
 
-@pytest.fixture
-def store(memory):
-    """Redis keeps exclusive locks only, so far."""
-    return memory
-
-
 def test_readers_hold_together_and_a_writer_waits_for_the_last(client, open_session):
     session = open_session()
     first = session.acquire("k", **SHARED)

@@ -4,7 +4,6 @@
 #include <hiredis/hiredis.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -27,6 +26,8 @@ enum Code : int64_t {
   kNoLock = 10,
   kHoldIdInUse = 11,
   kTooManyCounts = 13,
+  kModeRefused = 16,
+  kTooManyHolds = 17,
   kOutOfMemory = 14,
 };
 
@@ -60,13 +61,17 @@ int64_t CodeOf(const redisReply& reply) {
 
 uint32_t Count(int64_t n) { return static_cast<uint32_t>(std::max<int64_t>(0, n)); }
 
-std::vector<HolderState> DecodeHolders(const redisReply& rows) {
+Mode ModeOf(int64_t number) {
+  return number >= 1 && number <= 3 ? static_cast<Mode>(number) : Mode::kExclusive;
+}
+
+std::vector<HolderState> DecodeHolders(const redisReply& rows, Mode mode) {
   std::vector<HolderState> holders;
   for (size_t i = 0; rows.type == REDIS_REPLY_ARRAY && i < rows.elements; ++i) {
     const redisReply& row = *rows.element[i];
-    holders.push_back({TextAt(row, 0), TextAt(row, 1), TextAt(row, 2), Mode::kExclusive,
-                       Count(IntAt(row, 3)), TextAt(row, 4), FromMillis(IntAt(row, 5)),
-                       FromMillis(IntAt(row, 6)), IntAt(row, 7) != 0});
+    holders.push_back({TextAt(row, 0), TextAt(row, 1), TextAt(row, 2), mode, Count(IntAt(row, 3)),
+                       TextAt(row, 4), FromMillis(IntAt(row, 5)), FromMillis(IntAt(row, 6)),
+                       IntAt(row, 7) != 0, IntAt(row, 8)});
   }
   return holders;
 }
@@ -103,14 +108,22 @@ const KeyName& NameOf(const StoreRequest& request) {
   return acquire != nullptr ? acquire->hold.name : std::get<ReleaseOp>(request.op).hold.name;
 }
 
+std::string FlagsOf(const AcquireOp& op) {
+  std::string flags;
+  if (op.refuse_reentry) flags += 'r';
+  if (op.only_reentry) flags += 'o';
+  if (op.replay_only) flags += 'p';
+  if (op.will_wait) flags += 'w';
+  if (op.others_wait) flags += 't';
+  if (op.mode == Mode::kShared) flags += 'S';
+  if (op.mode == Mode::kPermit) absl::StrAppend(&flags, "M", op.limit);
+  if (op.release_delay > absl::ZeroDuration()) {
+    absl::StrAppend(&flags, "D", Millis(op.release_delay));
+  }
+  return flags;
+}
+
 void EncodeAcquire(const AcquireOp& op, StringPacker* out) {
-  std::array<char, 5> flags;
-  size_t n = 0;
-  if (op.refuse_reentry) flags.at(n++) = 'r';
-  if (op.only_reentry) flags.at(n++) = 'o';
-  if (op.replay_only) flags.at(n++) = 'p';
-  if (op.will_wait) flags.at(n++) = 'w';
-  if (op.others_wait) flags.at(n++) = 't';
   out->Arg("a");
   EncodeHold(op.hold, out);
   out->Arg(Millis(op.lease));
@@ -118,7 +131,7 @@ void EncodeAcquire(const AcquireOp& op, StringPacker* out) {
   out->Arg(Millis(op.min_hold));
   out->Arg(op.op_id);
   out->Arg(op.note);
-  out->Arg(absl::string_view(flags.data(), n));
+  out->Arg(FlagsOf(op));
 }
 
 void EncodeRelease(const ReleaseOp& op, StringPacker* out) {
@@ -154,7 +167,11 @@ void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarn
   out->Arg(incarnation);
   for (const RenewOp* op : ops) {
     EncodeHold(op->hold, out);
-    out->Arg(Millis(op->lease));
+    if (op->mode == Mode::kExclusive) {
+      out->Arg(Millis(op->lease));
+    } else {
+      out->Arg(absl::StrCat("m", Millis(op->lease)));
+    }
   }
 }
 
@@ -182,10 +199,12 @@ Result DecodeAcquire(const redisReply& row, const AcquireOp& op) {
                      Count(IntAt(row, 4)),
                      FromMillis(IntAt(row, 5)),
                      FromMillis(IntAt(row, 6)),
-                     IntAt(row, 7) != 0};
+                     IntAt(row, 7) != 0,
+                     ModeOf(IntAt(row, 8)),
+                     IntAt(row, 9) != 0};
     case kBusy: {
       Busy busy{{}, FromMillis(IntAt(row, 1))};
-      if (row.elements > 2) busy.holders = DecodeHolders(*row.element[2]);
+      if (row.elements > 2) busy.holders = DecodeHolders(*row.element[2], ModeOf(IntAt(row, 3)));
       return busy;
     }
     case kReentryRefused:
@@ -197,7 +216,11 @@ Result DecodeAcquire(const redisReply& row, const AcquireOp& op) {
     case kHoldIdInUse:
       return StoreFailure{StoreFailureKind::kOther, false, "the hold id is in use"};
     case kTooManyCounts:
-      return StoreFailure{StoreFailureKind::kOther, false, "the owner holds the key too often"};
+      return StoreFailure{StoreFailureKind::kLimit, false, "the owner holds the key too often"};
+    case kTooManyHolds:
+      return StoreFailure{StoreFailureKind::kLimit, false, "the key has as many holds as it may"};
+    case kModeRefused:
+      return ModeRefused{ModeOf(IntAt(row, 1)), Count(IntAt(row, 2))};
     default:
       return DecodeFailure(row);
   }
@@ -246,7 +269,10 @@ std::optional<KeyReport> DecodeReport(const redisReply& reply, KeyName name) {
   report.name = std::move(name);
   report.token = IntAt(reply, 1);
   report.kept_for = FromMillis(IntAt(reply, 2));
-  report.holders = DecodeHolders(*reply.element[3]);
+  report.mode = ModeOf(IntAt(reply, 4));
+  report.limit = Count(IntAt(reply, 5));
+  report.holds = Count(IntAt(reply, 6));
+  report.holders = DecodeHolders(*reply.element[3], report.mode);
   return report;
 }
 

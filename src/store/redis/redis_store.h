@@ -7,8 +7,6 @@
 //   auto store = MakeRedisStore({.url = "redis://127.0.0.1", ...}, loop);
 //   if (!store.ok()) ...                       // the URL is wrong
 //   (*store)->Start(&listener);                // kUp or kDown follows
-//
-// Keys are held exclusively only; other modes are answered with a failure.
 #pragma once
 
 #include <uv.h>

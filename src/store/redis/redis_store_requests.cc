@@ -60,9 +60,6 @@ void RedisStore::Flush() {
 void RedisStore::Dispatch(StoreRequest request) {
   const uint64_t id = request.id;
   if (const auto* acquire = std::get_if<AcquireOp>(&request.op)) {
-    if (acquire->mode != Mode::kExclusive) {
-      return Answer(id, Refused("this store does not keep shared holds or permits"));
-    }
     if (acquire->lease > options_.max_lease) {
       return Answer(id, Refused("the lease is longer than the longest that this store allows"));
     }
@@ -143,9 +140,12 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
     }
     case Script::kInspect: {
       const size_t n = std::min(command.names.size(), kNamesPerLook);
-      begin(1 + n);
+      const bool list = std::holds_alternative<ListOp>(command.requests[0].op);
+      begin(2 + n);
       out->Arg(static_cast<int64_t>(n));
       for (size_t i = 0; i < n; ++i) out->Arg(layout_.LockKey(command.names[i]));
+      out->Arg(
+          static_cast<int64_t>(list ? limits::kMaxHoldersInAnswer : limits::kMaxHoldersInReport));
       return;
     }
   }

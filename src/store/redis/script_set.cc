@@ -22,6 +22,7 @@ absl::string_view View(std::string_view text) { return {text.data(), text.size()
 
 absl::string_view SharedPart(absl::string_view name) {
   const std::pair<std::string_view, std::string_view> kParts[] = {
+      {"apply_many", scripts::kApplyMany},       {"common_many", scripts::kCommonMany},
       {"apply_give", scripts::kApplyGive},       {"apply_rest", scripts::kApplyRest},
       {"apply_take", scripts::kApplyTake},       {"common_holders", scripts::kCommonHolders},
       {"common_newinc", scripts::kCommonNewinc}, {"common_publish", scripts::kCommonPublish},
@@ -52,6 +53,7 @@ std::string Assemble(std::string_view source, absl::Duration max_lease, bool wid
   return absl::StrReplaceAll(
       text, {{"MAX_LEASE", absl::StrCat(absl::ToInt64Milliseconds(max_lease))},
              {"MAX_HOLDERS", absl::StrCat(limits::kMaxHoldersInAnswer)},
+             {"MAX_HOLDS", absl::StrCat(limits::kMaxHoldsPerKey)},
              {"MAX_COUNT", absl::StrCat(limits::kMaxHoldCount)},
              {"OPS_PER_HOLD", absl::StrCat(limits::kOpsPerHold)},
              {"TOKEN_EPOCH", absl::StrCat(limits::kTokenEpochUnixMillis)},

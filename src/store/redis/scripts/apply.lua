@@ -5,7 +5,7 @@
 -- much as the work): for each its kind and what follows:
 --   a (acquire): owner, hold id, who (epoch, byte 31, session), lease ms, max hold ms (0: none),
 --     min hold ms, op id, note, flags (letters of: r refuse re-entry, o only re-entry, p replay only,
---     w will wait, t others wait)
+--     w will wait, t others wait; S shared; M and the limit, a permit; D and a release delay in ms)
 --   o, l, u (release one count, the whole hold, an acquire as if it had never been): owner, hold id,
 --     who, op id
 -- Answers 1, now, then for each a number or a row that begins with a code; or 8, now, grace ms.
@@ -27,11 +27,12 @@ local A, answers, at, keys = cmsgpack.unpack(ARGV[2]), {1, now}, 1, #KEYS
 local carry_out
 -- Whose waiters are to be told that it was released. A waiter's attempt that follows the release takes
 -- the key before anybody else could: then it is owed, until the attempt fails.
-local told, owed
+-- `gone`: it is known to have nothing left.
+local told, owed, gone
 local nothing = {}
 for i = 2, keys do
   local key, kind, answer = KEYS[i], A[at], nil
-  local all = owed == key and nothing or try('HGETALL', key)
+  local all = owed == key and gone == key and nothing or try('HGETALL', key)
   local n = #all
   if all.err then
     if not find(all.err, 'WRONGTYPE', 1, true) then return all end
@@ -75,7 +76,7 @@ for i = 2, keys do
     if min_hold == '0' and holder == A[at + 3]
       and (kind == 'l' or not find(all[8], A[at + 4], 1, true)) then
       call('DEL', key)
-      if n == 10 then told = key end
+      if n == 10 then told, gone = key, key end
       answer = 5
     end
   end

@@ -20,11 +20,11 @@ local function give_only(key, a, all)
   local known = op ~= '' and find('\31' .. all[8], '\31' .. op .. '\31', 1, true) ~= nil
   if kind ~= 'l' and known ~= (kind == 'u') then return false end
   call('DEL', key)
-  if waits then tell(key) end
+  if waits then tell(key, true) end
   return true
 end
 
-local function forget_op(h, op)
+forget_op = function(h, op)
   local from, to = find('\31' .. h.ops, '\31' .. op .. '\31', 1, true)
   h.ops = string.sub(h.ops, 1, from - 1) .. string.sub(h.ops, to)
 end
@@ -32,17 +32,19 @@ end
 -- The last count of a hold went: what is left decides about the key.
 local function drop(v, h, at, kind)
   if kind ~= 'u' then v.kept = math.max(v.kept, h.min_end) end
+  if kind == 'l' and v.delay > 0 then v.kept = math.max(v.kept, now + v.delay) end
   table.remove(v.holds, at)
   for _, field in ipairs({'#h', '#n', '#o'}) do v.dead[#v.dead + 1] = field .. h.id end
   v.latest = v.kept
   for _, other in ipairs(v.holds) do
-    v.latest = math.max(v.latest, other.deadline, other.min_end)
+    v.latest = math.max(v.latest, other.deadline + v.delay, other.min_end)
   end
   if v.foreign > 0 then v.latest = math.max(v.latest, v.foreign_until) end
 end
 
 local function give(key, a, all)
   if give_only(key, a, all) then return 5 end
+  if is_many(all) then return many().give(key, a, all) end
   local kind, owner, op = A[a], A[a + 1], A[a + 4]
   local v = view(key, all, now)
   if not v then return {10} end

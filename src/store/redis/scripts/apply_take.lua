@@ -23,6 +23,11 @@ local function take_free(key, a, waits)
     end
     call('HSET', key, unpack(fields))
   end
+  local delay = string.match(A[a + 9], 'D(%d+)')
+  if delay then
+    call('HSET', key, '#d', delay)
+    deadline = deadline + delay
+  end
   if min_hold ~= '0' and now + min_hold > deadline then deadline = now + min_hold end
   call('PEXPIREAT', key, format('INT', deadline))
   owed = nil
@@ -50,7 +55,12 @@ local function take_again(key, a, v, mine)
   end
   remember(mine, A[a + 7])
   v.total = v.total + 1
-  v.latest = math.max(v.latest, mine.deadline, mine.min_end)
+  local delay = tonumber(string.match(A[a + 9], 'D(%d+)') or 0)
+  if delay > v.delay then
+    v.delay = delay
+    call('HSET', key, '#d', format('INT', delay))
+  end
+  v.latest = math.max(v.latest, mine.deadline + v.delay, mine.min_end)
   if not v.token then v.token = format('INT', next_token()) end -- a foreign program took it first
   settle(key, v, now)
   call('HSET', key, '#h' .. mine.id, record(mine), '#o' .. mine.id, mine.ops, '#t', v.token)
@@ -58,8 +68,20 @@ local function take_again(key, a, v, mine)
   return mine
 end
 
+-- Nobody has the key: an ownership in whichever mode is asked for.
+local function take_first(key, a, waits)
+  local flags = A[a + 9]
+  if not find(flags, '[SM]') then return take_free(key, a, waits) end
+  return many().first(key, a, many().mode(flags))
+end
+
 local function take_held(key, a, all)
   local owner, flags = A[a + 1], A[a + 9]
+  if is_many(all) then
+    local row = many().take(key, a, all)
+    if row then return row end
+    return take_first(key, a, flags ~= '' and find(flags, 't', 1, true) ~= nil)
+  end
   local function flag(letter) return find(flags, letter, 1, true) ~= nil end
   local v = view(key, all, now)
   if not v then return {10} end
@@ -72,6 +94,7 @@ local function take_held(key, a, all)
   if flag('p') then return {6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0} end
   if v.total > 0 and v.owner == owner then
     if flag('r') then return {4} end
+    if flag('M') then return {16, 1, 0} end
     if v.total >= MAX_COUNT then return {13} end
     mine = take_again(key, a, v, mine)
     return mine.id and granted(mine, 0) or mine
@@ -82,11 +105,12 @@ local function take_held(key, a, all)
     if flag('w') and not v.waits and not flag('o') then redis.pcall('HSET', key, '#w', 1) end
     if flag('o') and v.total == 0 then return {3, 0, {}} end
     local free_in = v.total > 0 and v.latest - now or v.kept - now
-    return {3, free_in < math.huge and free_in or -1, v.total > 0 and holders(v, now) or {}}
+    return {3, free_in < math.huge and free_in or -1, v.total > 0 and holders(v, now, MAX_HOLDERS) or {}}
   end
   if flag('o') then return {3, 0, {}} end
   call('DEL', key)
-  return take_free(key, a, flag('t') or v.waits)
+  if v.waits and find(flags, '[SM]') then tell(key) end
+  return take_first(key, a, flag('t') or v.waits)
 end
 
 local function take(key, a, all)
@@ -101,5 +125,5 @@ local function take(key, a, all)
   elseif find(flags, 'o', 1, true) then
     return {3, 0, {}}
   end
-  return take_free(key, a, owed == key or find(flags, 't', 1, true) ~= nil)
+  return take_first(key, a, owed == key or find(flags, 't', 1, true) ~= nil)
 end

@@ -28,7 +28,7 @@ local function settle(key, v, now)
   end
   if v.waits then
     v.waits = false
-    tell(key)
+    tell(key, v.kept <= now)
   end
   return v.kept <= now
 end

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What is in a lock's hash without the holds that are over, or nil where it is no lock. Fields:
 -- owner -> count, and ours: #t token, #w somebody waits, #k kept until, #h<id> a hold, #o<id> its last
--- op ids, #n<id> its note. Its times are counted from its grant, to keep the record below the 64 bytes
+-- op ids, #n<id> its note, #d release delay. Its times are counted from its grant, to keep the record below the 64 bytes
 -- up to which Redis stores a hash compactly and in order.
 local function view(key, all, now)
   local holds, notes, ops, dead = {}, {}, {}, {}
   local v = {holds = holds, notes = notes, dead = dead, total = 0, foreign = 0, latest = 0, kept = 0}
-  local live, over = 0, 0
+  local live, over, last_live, last_over = 0, 0, 0, 0
+  v.delay = 0
   for i = 1, #all, 2 do
     local field, value = all[i], all[i + 1]
     local kind = string.sub(field, 1, 2)
@@ -23,11 +24,13 @@ local function view(key, all, now)
       local deadline, min_end = granted + lease, granted + min_hold
       if deadline > now then
         live = live + count
+        last_live = math.max(last_live, deadline)
         v.latest = math.max(v.latest, deadline, min_end)
         holds[#holds + 1] = {id = id, who = who, count = count, deadline = deadline, granted = granted,
           max_end = max_hold > 0 and granted + max_hold or 0, min_end = min_end}
       else
         over = over + count
+        last_over = math.max(last_over, deadline)
         v.kept = math.max(v.kept, min_end)
         dead[#dead + 1] = field
         dead[#dead + 1] = '#n' .. id
@@ -41,11 +44,17 @@ local function view(key, all, now)
       notes[string.sub(field, 3)] = value
     elseif kind == '#o' then
       ops[string.sub(field, 3)] = value
+    elseif kind == '#d' then
+      v.delay = tonumber(value) or 0
     elseif kind == '#k' then
       v.kept = math.max(v.kept, tonumber(value) or 0)
     end
   end
   for _, h in ipairs(holds) do h.ops = ops[h.id] or '' end
+  if v.delay > 0 then
+    if live > 0 then v.latest = math.max(v.latest, last_live + v.delay) end
+    if over > 0 then v.kept = math.max(v.kept, last_over + v.delay) end
+  end
   if not v.owner then -- its owner was removed from outside, and its holds with it
     v.holds, v.total = {}, 0
     return v

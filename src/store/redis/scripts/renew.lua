@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Moves the deadlines of holds on, at most 128 keys a call.
 -- KEYS: state, lock...
--- ARGV: incarnation, then for each lock: owner, hold id, who, lease ms
+-- ARGV: incarnation, then for each lock: owner, hold id, who, lease ms (after an m: of a hold that is
+-- probably one of several)
 -- Answers now, then for each lock: code, lease ms, max hold ms (-1: none).
 local call, format = redis.call, string.format
 local time = call('TIME')
@@ -26,7 +27,44 @@ local function moved(deadline, max_end, lease)
   return later > deadline and later or deadline
 end
 
+local many_parts
+local function many()
+  if not many_parts then
+-- #include common_many
+    many_parts = {parse = parse_many, record = record_many, ends = ends_many, view = view_many,
+      settle = settle_many}
+  end
+  return many_parts
+end
+
+-- One of several renews its own record only, however many there are. Answers whether it did.
+local function renew_one_of_many(key, owner, id, who, lease)
+  local value = redis.pcall('HGET', key, '#h' .. id)
+  local h = type(value) == 'string' and many().parse(id, value)
+  if not h or h.owner ~= owner or h.who ~= who or h.deadline <= now then return false end
+  if call('HEXISTS', key, owner) == 0 then return false end
+  h.deadline = moved(h.deadline, h.max_end, lease)
+  call('HSET', key, '#h' .. id, many().record(h))
+  local ttl = call('PTTL', key)
+  if now + ttl < many().ends(h) then call('PEXPIREAT', key, format('INT', many().ends(h))) end
+  answer(7, h.deadline - now, h.max_end > 0 and h.max_end - now or -1)
+  return true
+end
+
+local function gone_of_many(key, all, owner)
+  local v = many().view(all, now)
+  if not v then return answer(10, 0, 0) end
+  if #v.dead > 0 then many().settle(key, v, now) end
+  answer(6, #v.holds > 0 and 1 or 0, v.counts[owner] or 0)
+end
+
 local function renew(key, all, owner, id, who, lease)
+  for i = 1, #all, 2 do
+    if all[i] == '#m' then
+      if not renew_one_of_many(key, owner, id, who, lease) then gone_of_many(key, all, owner) end
+      return
+    end
+  end
   local v = view(key, all, now)
   if not v then return answer(10, 0, 0) end
   local h = find_hold(v, owner, who, id)
@@ -35,7 +73,7 @@ local function renew(key, all, owner, id, who, lease)
     return answer(6, v.total > 0 and 1 or 0, v.owner == owner and v.total or 0)
   end
   h.deadline = moved(h.deadline, h.max_end, lease)
-  v.latest = math.max(v.latest, h.deadline)
+  v.latest = math.max(v.latest, h.deadline + v.delay)
   settle(key, v, now)
   call('HSET', key, '#h' .. id, record(h))
   return answer(7, h.deadline - now, h.max_end > 0 and h.max_end - now or -1)
@@ -43,13 +81,17 @@ end
 
 for i = 2, #KEYS do
   local key, a = KEYS[i], (i - 2) * 4 + 2
-  local id = ARGV[a + 1]
-  local all = redis.pcall('HGETALL', key)
+  local id, lease = ARGV[a + 1], ARGV[a + 3]
   local simple = false
+  if string.byte(lease) == 109 then
+    lease = string.sub(lease, 2)
+    simple = renew_one_of_many(key, ARGV[a], id, ARGV[a + 2], lease)
+  end
+  local all = simple and {} or redis.pcall('HGETALL', key)
   if all.err then
     answer(10, 0, 0)
     simple = true
-  elseif all[1] == ARGV[a] and all[5] == '#h' .. id and all[7] == '#o' .. id then
+  elseif not simple and all[1] == ARGV[a] and all[5] == '#h' .. id and all[7] == '#o' .. id then
     -- One hold in its first order, and nothing beside it but a note and a mark.
     local alone = true
     for f = 9, #all, 2 do
@@ -60,7 +102,7 @@ for i = 2, #KEYS do
     if alone and count == all[2] and tail == '\0310\031' .. ARGV[a + 2]
       and granted + length > now then
       local max_end = max_hold ~= '0' and granted + max_hold or 0
-      local deadline = moved(granted + length, max_end, ARGV[a + 3])
+      local deadline = moved(granted + length, max_end, lease)
       call('PEXPIREAT', key, format('INT', deadline))
       call('HSET', key, all[5],
         head .. format('INT', deadline - granted) .. '\31' .. max_hold .. tail)
@@ -68,6 +110,6 @@ for i = 2, #KEYS do
       simple = true
     end
   end
-  if not simple then renew(key, all, ARGV[a], id, ARGV[a + 2], ARGV[a + 3]) end
+  if not simple then renew(key, all, ARGV[a], id, ARGV[a + 2], lease) end
 end
 return answers
