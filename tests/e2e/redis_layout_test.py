@@ -4,6 +4,7 @@
 import threading
 
 import pytest
+from holdfast.v1 import types_pb2
 
 from support.daemon import Daemon
 from support.plain_lock import PlainLock
@@ -40,6 +41,20 @@ def test_a_lock_is_a_hash_of_owner_to_count_that_expires(redis_server, client, n
     assert all(f == OWNER.encode() or f.startswith(b"#") for f in fields)
     assert 19_000 < redis_server.client.pttl(name("k")) <= 20_000
     assert int(fields[b"#t"]) == client.inspect("k").fencing_token
+
+
+@pytest.mark.parametrize("how", [dict(mode=types_pb2.MODE_SHARED), dict(mode=types_pb2.MODE_PERMIT, limit=3)],
+                         ids=["readers", "permits"])
+def test_a_plain_program_is_kept_out_while_anybody_holds_in_any_mode(redis_server, client, name, how):
+    plain = PlainLock(redis_server.client, name("k"))
+    held = [client.acquire("k", **how) for _ in range(2)]
+    for grant in held:
+        assert plain.take() > 0
+        client.release(grant)
+    assert plain.take() == -1
+    assert outcome(client.try_acquire("k", **how)) == "BUSY"
+    assert plain.give_back() == 0
+    client.acquire("k", **how)
 
 
 def test_a_plain_program_and_a_client_exclude_each_other(redis_server, client, name):

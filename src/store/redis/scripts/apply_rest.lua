@@ -29,6 +29,7 @@ end
 -- #include apply_give
 carry_out = function(key, a, all)
   local ok, row = pcall(A[a] == 'a' and take or give, key, a, all)
+  if A[a] == 'a' then gone = nil end -- whatever was left before, it may have been taken
   if ok then return row end
   local text = type(row) == 'table' and row.err or tostring(row)
   return find(text, 'OOM', 1, true) and {14} or {err = text}
