@@ -81,6 +81,7 @@ std::string PrintConfig(const Options& options) {
   for (const OptionSpec& option : OptionTable()) {
     if (option.scope != OptionScope::kEverywhere) continue;
     const std::vector<std::string> values = option.get(options);
+    if (values.empty()) continue;  // a list without entries is no value
     out << YAML::Key << std::string(option.name) << YAML::Value;
     if (option.repeatable) {
       out << YAML::BeginSeq;
