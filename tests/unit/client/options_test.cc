@@ -136,7 +136,7 @@ TEST_F(OptionsTest, WrongUsageIsSaidAndExits64) {
       {"run", "k", "--conflict-exit-code=256", "--", "true"},
       {"run", "k", "--shared", "--permits=3", "--", "true"},
       {"run", "k", "--permits=0", "--", "true"},
-      {"acquire", "k", "--permits=10001"},
+      {"acquire", "k", "--permits=1001"},
       {"run", "", "--", "true"},
       {"run", "a\nb", "--", "true"},
       {"acquire", "k", "--owner=short"},

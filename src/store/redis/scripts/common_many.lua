@@ -85,7 +85,7 @@ local function view_many(all, now)
   local over = {}
   for _, h in ipairs(records) do
     h.ops = ops[h.id] or ''
-    -- An owner that was removed from outside has no holds.
+    -- An owner that was removed from outside has no holds, and nothing is kept back for it.
     if h.deadline > now and v.written[h.owner] then
       v.holds[#v.holds + 1] = h
       v.counts[h.owner] = (v.counts[h.owner] or 0) + h.count
@@ -95,7 +95,7 @@ local function view_many(all, now)
   end
   for _, h in ipairs(over) do
     end_many(v, h)
-    keep_many(v, h, ends_many(h), now)
+    if v.written[h.owner] then keep_many(v, h, ends_many(h), now) end
   end
   return v
 end
