@@ -52,9 +52,9 @@ inline constexpr uint32_t kMaxPermitLimit = 1'000;
 // Of readers, or of one owner's sessions: a store looks at all of them in one step.
 inline constexpr size_t kMaxHoldsPerKey = 1'000;
 inline constexpr size_t kMaxKeysPerAcquireAll = 16;
-inline constexpr size_t kMaxHoldersInAnswer = 16;    // to an acquire, and in a listing
+inline constexpr size_t kMaxHoldersInAnswer = 16;     // to an acquire, and in a listing
 inline constexpr size_t kMaxHoldersInReport = 1'000;  // of one key
-inline constexpr size_t kMaxReleaseDelays = 100;     // rules, looked through at each acquire
+inline constexpr size_t kMaxReleaseDelays = 100;      // rules, looked through at each acquire
 inline constexpr size_t kMaxWaitersPerKey = 100'000;
 inline constexpr size_t kMaxWaiters = 1'000'000;
 inline constexpr size_t kMaxSessions = 1'000'000;
