@@ -12,7 +12,9 @@ from support.waiting import boot_now
 class Lines:
     """What a pipe said so far, and a wait for what it will say."""
 
-    def __init__(self, pipe):
+    def __init__(self, pipe, explain=lambda: ""):
+        """`explain` is asked what else there is to say when a line does not come."""
+        self._explain = explain
         self._changed = threading.Condition()
         self._lines = []
         self._over = False
@@ -53,8 +55,10 @@ class Lines:
                 seen = len(self._lines)
                 if self._over or not self._changed.wait(max(0, limit - boot_now())):
                     if seen == len(self._lines):
-                        said = "\n".join(self._lines[-20:])
-                        raise AssertionError(f"no line {wanted!r} within {within} s; the last ones:\n{said}")
+                        break
+            said = "\n".join(self._lines[-20:])
+            how = "before the pipe was closed" if self._over else f"within {within} s"
+        raise AssertionError(f"no line {wanted!r} {how}; the last ones:\n{said}\n{self._explain()}")
 
 
 class Program:
@@ -67,8 +71,16 @@ class Program:
         self.process = subprocess.Popen(
             prefix + [str(a) for a in arguments], stdin=stdin, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace", env={**os.environ, **(env or {})})
-        self.out = Lines(self.process.stdout)
-        self.err = Lines(self.process.stderr)
+        self.out = Lines(self.process.stdout, self._how_it_is)
+        self.err = Lines(self.process.stderr, self._how_it_is)
+
+    def _how_it_is(self):
+        try:
+            state = f"exit code {self.process.wait(1)}"  # a pipe closes a little before its process is gone
+        except subprocess.TimeoutExpired:
+            state = "still running"
+        errors = "\n".join(self.err.all()[-20:])
+        return f"{self.process.args}: {state}; on standard error:\n{errors}"
 
     @property
     def pid(self):
