@@ -14,5 +14,9 @@ int Execute(const GlobalOptions& global, const ReleaseOptions& options);
 int Execute(const GlobalOptions& global, const InspectOptions& options);
 int Execute(const GlobalOptions& global, const ListOptions& options);
 int Execute(const GlobalOptions& global, const PingOptions& options);
+int Execute(const GlobalOptions& global, const CheckTokenOptions& options);
+int Execute(const GlobalOptions& global, const SessionsOptions& options);
+int Execute(const GlobalOptions& global, const CloseSessionOptions& options);
+int Execute(const GlobalOptions& global, const ForceReleaseOptions& options);
 
 }  // namespace holdfast::cli

@@ -190,6 +190,36 @@ void DefineRelease(CLI::App* app, ReleaseOptions* to) {
   define.Hold(&to->owner, &to->hold_id);
 }
 
+void DefineCheckToken(CLI::App* app, CheckTokenOptions* to) {
+  Definer(app).Key(&to->key);
+  app->add_option("TOKEN", to->token, "a fencing token, as a grant said")
+      ->type_name("")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, limits::kMaxToken).description(""));
+  app->footer("Exits with 0 where the key is held under this token now, else with 125.");
+}
+
+void DefineCloseSession(CLI::App* app, CloseSessionOptions* to) {
+  Definer define(app);
+  define.Text("SESSION", &to->session_id, "its id, as `holdfast sessions` shows it", "")
+      ->required()
+      ->check(Definer::Check([](const std::string& text) {
+        return CheckId(text, "session id", limits::kMaxSessionIdBytes);
+      }));
+}
+
+void DefineForceRelease(CLI::App* app, ForceReleaseOptions* to) {
+  Definer define(app);
+  define.Key(&to->key);
+  define.Text("--hold-id", &to->hold_id, "only this hold, as inspect --json shows it", "ID")
+      ->check(Definer::Check([](const std::string& text) {
+        return CheckId(text, "hold id", limits::kMaxHoldIdBytes);
+      }));
+  app->add_flag("--immediate", to->immediate,
+                "do not wait until the holder has stopped: two may work for a while");
+  define.Note([to](std::string text) { to->note = std::move(text); }, "why, for the daemon's log");
+}
+
 // Everything behind the first `--`; `arguments` keeps what is before it. nullopt: there is none.
 std::optional<std::vector<std::string>> TakeCommand(std::vector<std::string>& arguments) {
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
@@ -216,6 +246,9 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   ReleaseOptions release;
   InspectOptions inspect;
   ListOptions list;
+  CheckTokenOptions check_token;
+  CloseSessionOptions close_session;
+  ForceReleaseOptions force_release;
 
   CLI::App app(kAbout, "holdfast");
   app.require_subcommand(1);
@@ -238,6 +271,16 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   Definer(inspect_app).Key(&inspect.key);
   CLI::App* const list_app = command("ls", "list the locks that are held");
   list_app->add_option("PREFIX", list.prefix, "only keys that begin with it");
+  CLI::App* const check_token_app =
+      command("check-token", "ask whether a fencing token is still the current one");
+  DefineCheckToken(check_token_app, &check_token);
+  CLI::App* const sessions_app = command("sessions", "list the clients of the daemon");
+  CLI::App* const close_session_app =
+      command("close-session", "end a client's session, and what it holds");
+  DefineCloseSession(close_session_app, &close_session);
+  CLI::App* const force_release_app =
+      command("force-release", "take a lock away from whoever holds it");
+  DefineForceRelease(force_release_app, &force_release);
   CLI::App* const ping_app = command("ping", "ask whether the daemon is there and can serve");
 
   auto behind_mark = TakeCommand(arguments);
@@ -265,6 +308,10 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   if (inspect_app->parsed()) line.command = std::move(inspect);
   if (list_app->parsed()) line.command = std::move(list);
   if (ping_app->parsed()) line.command = PingOptions();
+  if (check_token_app->parsed()) line.command = std::move(check_token);
+  if (sessions_app->parsed()) line.command = SessionsOptions();
+  if (close_session_app->parsed()) line.command = std::move(close_session);
+  if (force_release_app->parsed()) line.command = std::move(force_release);
   return line;
 }
 

@@ -76,10 +76,29 @@ struct ListOptions {
 
 struct PingOptions {};
 
+struct CheckTokenOptions {
+  std::string key;
+  int64_t token = 0;
+};
+
+struct SessionsOptions {};
+
+struct CloseSessionOptions {
+  std::string session_id;
+};
+
+struct ForceReleaseOptions {
+  std::string key;
+  std::string hold_id;  // empty: all of the key
+  bool immediate = false;
+  std::string note;
+};
+
 struct CommandLine {
   GlobalOptions global;
   std::variant<RunOptions, AcquireOptions, RenewOptions, ReleaseOptions, InspectOptions,
-               ListOptions, PingOptions>
+               ListOptions, PingOptions, CheckTokenOptions, SessionsOptions, CloseSessionOptions,
+               ForceReleaseOptions>
       command;
 };
 

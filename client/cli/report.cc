@@ -115,6 +115,9 @@ std::string Explain(const absl::Status& status, const std::string& address) {
     case Reason::kNotOwner:
     case Reason::kLeaseExpired:
       return absl::StrCat("the lock is not held any more: ", words);
+    case Reason::kSessionNotFound:
+      return absl::StrCat(words, ". `holdfast sessions` lists those of the daemon at ", address,
+                          ".");
     default:
       return absl::StrCat(words, later.empty() ? "" : ".", later);
   }
@@ -131,6 +134,7 @@ int ExitCodeOf(const absl::Status& status) {
       return kExitUsage;
     case Reason::kNotOwner:
     case Reason::kLeaseExpired:
+    case Reason::kSessionNotFound:
     case Reason::kSessionExpired:
     case Reason::kSessionClosed:
       return kExitLost;

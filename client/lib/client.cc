@@ -55,6 +55,7 @@ bool SaysServing(const grpc::ByteBuffer& answer) {
 Client::Client(std::shared_ptr<grpc::Channel> channel, absl::Duration patience)
     : channel_(std::move(channel)),
       stub_(v1::LockService::NewStub(channel_)),
+      admin_(v1::AdminService::NewStub(channel_)),
       patience_(patience) {}
 
 absl::StatusOr<v1::AcquireResponse> Client::Acquire(const v1::AcquireRequest& request) {
@@ -79,6 +80,37 @@ absl::StatusOr<v1::InspectResponse> Client::Inspect(const v1::InspectRequest& re
   return Unary<v1::InspectResponse>(patience_, [&](auto& context, auto& answer) {
     return stub_->Inspect(&context, request, &answer);
   });
+}
+
+absl::StatusOr<v1::CheckTokenResponse> Client::CheckToken(const v1::CheckTokenRequest& request) {
+  return Unary<v1::CheckTokenResponse>(patience_, [&](auto& context, auto& answer) {
+    return stub_->CheckToken(&context, request, &answer);
+  });
+}
+
+absl::StatusOr<v1::ForceReleaseResponse> Client::ForceRelease(
+    const v1::ForceReleaseRequest& request) {
+  return Unary<v1::ForceReleaseResponse>(patience_, [&](auto& context, auto& answer) {
+    return admin_->ForceRelease(&context, request, &answer);
+  });
+}
+
+absl::StatusOr<v1::CloseSessionResponse> Client::CloseSession(
+    const v1::CloseSessionRequest& request) {
+  return Unary<v1::CloseSessionResponse>(patience_, [&](auto& context, auto& answer) {
+    return admin_->CloseSession(&context, request, &answer);
+  });
+}
+
+absl::Status Client::ListSessions(const std::function<void(const v1::SessionInfo&)>& on_session) {
+  grpc::ClientContext context;
+  context.set_deadline(Span(kListLimit));
+  const auto reader = admin_->ListSessions(&context, v1::ListSessionsRequest());
+  v1::ListSessionsResponse page;
+  while (reader->Read(&page)) {
+    for (const v1::SessionInfo& session : page.sessions()) on_session(session);
+  }
+  return StatusOf(reader->Finish(), context);
 }
 
 absl::Status Client::List(const v1::ListRequest& request,

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "holdfast/v1/admin.grpc.pb.h"
 #include "holdfast/v1/lock.grpc.pb.h"
 
 namespace holdfast::client {
@@ -32,9 +33,16 @@ class Client {
   absl::StatusOr<v1::RenewResponse> Renew(const v1::RenewRequest& request);
   absl::StatusOr<v1::ReleaseResponse> Release(const v1::ReleaseRequest& request);
   absl::StatusOr<v1::InspectResponse> Inspect(const v1::InspectRequest& request);
+  absl::StatusOr<v1::CheckTokenResponse> CheckToken(const v1::CheckTokenRequest& request);
   // Hands over one key after the other. The whole of it may take a minute.
   absl::Status List(const v1::ListRequest& request,
                     const std::function<void(const v1::KeyState&)>& on_key);
+
+  // ---- The operator's
+  absl::StatusOr<v1::ForceReleaseResponse> ForceRelease(const v1::ForceReleaseRequest& request);
+  absl::StatusOr<v1::CloseSessionResponse> CloseSession(const v1::CloseSessionRequest& request);
+  // Hands over one session after the other, as List does keys.
+  absl::Status ListSessions(const std::function<void(const v1::SessionInfo&)>& on_session);
 
   // What the daemon's health service says of the lock service: whether it can grant locks now.
   absl::StatusOr<bool> IsServing();
@@ -42,6 +50,7 @@ class Client {
  private:
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::LockService::Stub> stub_;
+  const std::unique_ptr<v1::AdminService::Stub> admin_;
   const absl::Duration patience_;
 };
 

@@ -178,4 +178,18 @@ engine::Release ToRelease(v1::ReleaseRequest&& request, engine::CommandHead head
   };
 }
 
+absl::StatusOr<engine::ForceRelease> ToForceRelease(v1::ForceReleaseRequest&& request,
+                                                    engine::CommandHead head,
+                                                    const std::string& ns) {
+  absl::Status note = CheckText(request.note(), "note", limits::kMaxNoteBytes);
+  if (!note.ok()) return note;
+  return engine::ForceRelease{
+      .head = std::move(head),
+      .name = NameOf(request.mutable_namespace_(), request.mutable_key(), ns),
+      .hold_id = std::move(*request.mutable_hold_id()),
+      .immediate = request.immediate(),
+      .note = std::move(*request.mutable_note()),
+  };
+}
+
 }  // namespace holdfast::server

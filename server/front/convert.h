@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "google/protobuf/duration.pb.h"
+#include "holdfast/v1/admin.pb.h"
 #include "holdfast/v1/lock.pb.h"
 #include "holdfast/v1/requests.pb.h"
 #include "holdfast/v1/session.pb.h"
@@ -28,6 +29,9 @@ absl::StatusOr<engine::Renew> ToRenew(v1::RenewRequest&& request, engine::Comman
                                       const std::string& ns);
 engine::Release ToRelease(v1::ReleaseRequest&& request, engine::CommandHead head,
                           const std::string& ns);
+absl::StatusOr<engine::ForceRelease> ToForceRelease(v1::ForceReleaseRequest&& request,
+                                                    engine::CommandHead head,
+                                                    const std::string& ns);
 
 // ---- Answers
 void ToMessage(const engine::Grant& grant, v1::AcquireResponse& to);
@@ -35,6 +39,9 @@ void ToMessage(const engine::NotAcquired& answer, v1::AcquireResponse& to);
 void ToMessage(const engine::RenewAnswer& answer, v1::RenewResponse& to);
 void ToMessage(const engine::ReleaseAnswer& answer, v1::ReleaseResponse& to);
 void ToMessage(const engine::InspectAnswer& answer, v1::KeyState& to);
+void ToMessage(const engine::SessionState& session, v1::SessionInfo& to);
+void ToMessage(const engine::CloseSessionAnswer& answer, v1::CloseSessionResponse& to);
+void ToMessage(const engine::ForceAnswer& answer, v1::ForceReleaseResponse& to);
 void ToMessage(const engine::Lost& lost, v1::Lost& to);
 void ToMessage(const absl::Status& status, v1::Error& to);
 

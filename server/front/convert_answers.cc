@@ -89,6 +89,9 @@ struct ReplyToMessage {
   // Not commands of a stream.
   void operator()(const engine::InspectAnswer&) {}
   void operator()(const engine::ListAnswer&) {}
+  void operator()(const engine::SessionsAnswer&) {}
+  void operator()(const engine::CloseSessionAnswer&) {}
+  void operator()(const engine::ForceAnswer&) {}
 };
 
 struct EventToMessage {
@@ -172,6 +175,36 @@ void ToMessage(const engine::InspectAnswer& answer, v1::KeyState& to) {
   }
   to.set_queue_length(answer.queue_length);
   if (report.kept_for > absl::ZeroDuration()) ToMessage(report.kept_for, *to.mutable_kept_for());
+}
+
+void ToMessage(const engine::SessionState& session, v1::SessionInfo& to) {
+  to.set_session_id(session.session_id);
+  to.set_client_name(session.client_name);
+  to.set_principal(session.principal);
+  to.set_peer(session.peer);
+  ToMessage(session.age, *to.mutable_age());
+  ToMessage(session.since_last_ping, *to.mutable_since_last_ping());
+  ToMessage(session.ttl, *to.mutable_ttl());
+  to.set_holds(session.holds);
+  to.set_waiting(session.waiting);
+  to.set_connected(session.connected);
+  to.set_closing(session.closing);
+}
+
+void ToMessage(const engine::CloseSessionAnswer& answer, v1::CloseSessionResponse& to) {
+  to.set_ended(answer.holds);
+  ToMessage(answer.over_within, *to.mutable_free_within());
+}
+
+void ToMessage(const engine::ForceAnswer& answer, v1::ForceReleaseResponse& to) {
+  to.set_ended(answer.forced.holds);
+  if (answer.forced.over_in != absl::InfiniteDuration()) {
+    ToMessage(answer.forced.over_in, *to.mutable_free_within());
+  }
+  to.set_overlap_possible(answer.overlap_possible);
+  for (const HolderState& holder : answer.forced.holders) {
+    HolderToMessage(holder, 0, *to.add_holders());
+  }
 }
 
 void ToMessage(const engine::Lost& lost, v1::Lost& to) {

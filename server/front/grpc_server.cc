@@ -50,7 +50,7 @@ void SetArguments(grpc::ServerBuilder& builder) {
 class Serving final : public GrpcServer {
  public:
   explicit Serving(const Front& front)
-      : lock_service_(MakeLockService(front)), admin_service_(MakeAdminService()) {}
+      : lock_service_(MakeLockService(front)), admin_service_(MakeAdminService(front)) {}
 
   absl::Status Listen(const std::vector<std::string>& listen);
 

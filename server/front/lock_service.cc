@@ -5,7 +5,8 @@
 #include "holdfast/v1/lock.grpc.pb.h"
 #include "server/front/convert.h"
 #include "server/front/decode.h"
-#include "server/front/list_call.h"
+#include "server/front/encode_result.h"
+#include "server/front/paged_call.h"
 #include "server/front/session_stream.h"
 #include "server/front/unary_call.h"
 #include "server/front/unsupported.h"
@@ -29,17 +30,6 @@ using Streams =
 
 using Context = grpc::CallbackServerContext;
 using Bytes = grpc::ByteBuffer;
-
-// The answer `Message` of a result that one of ToMessage's overloads knows.
-template <typename Message, typename... Results>
-Bytes EncodeResult(const UnaryCall::Result& result) {
-  Message message;
-  const auto fill = [&](const auto* part) {
-    if (part != nullptr) ToMessage(*part, message);
-  };
-  (fill(std::get_if<Results>(&result)), ...);
-  return Encode(message);
-}
 
 KeyName NameOf(std::string ns, std::string key, const Front& front) {
   return KeyName{ns.empty() ? front.default_namespace : std::move(ns), std::move(key)};
@@ -148,7 +138,7 @@ class LockServiceImpl final : public Unary1<Unary2<Streams<v1::LockService::Serv
     return SessionStream::Start(front_, context);
   }
   grpc::ServerWriteReactor<Bytes>* List(Context* context, const Bytes* request) override {
-    return ListCall::Start(front_, context, *request);
+    return PagedCall::Start(front_, context, ListKeys(front_, *request));
   }
 
   grpc::ServerUnaryReactor* AcquireAll(Context* context, const Bytes*, Bytes*) override {

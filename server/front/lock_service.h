@@ -15,6 +15,6 @@ inline constexpr char kLockServiceName[] = "holdfast.v1.LockService";
 
 // `front` outlives the service.
 std::unique_ptr<grpc::Service> MakeLockService(const Front& front);
-std::unique_ptr<grpc::Service> MakeAdminService();
+std::unique_ptr<grpc::Service> MakeAdminService(const Front& front);
 
 }  // namespace holdfast::server

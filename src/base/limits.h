@@ -63,6 +63,7 @@ inline constexpr size_t kMaxCommandsPerMessage = 4096;
 inline constexpr size_t kMaxInFlightPerSession = 65'536;
 inline constexpr size_t kMaxPendingEventsPerSession = 262'144;  // then the client is a slow reader
 inline constexpr size_t kMaxRequestIdRanges = 1024;
+inline constexpr size_t kSessionsPerPage = 256;
 inline constexpr size_t kKeysPerListStep = 256;          // keys that the embedded store looks at
 inline constexpr size_t kMaxQueuedCommands = 1'048'576;  // on the way into one engine
 inline constexpr size_t kRenewalsPerCall = 128;  // more holds Redis for longer than it saves

@@ -84,6 +84,19 @@ struct RenewOp {
   Mode mode = Mode::kExclusive;  // as the caller remembers it: a hint that saves the store time
 };
 
+// What an operator does to holds that are not his: to the one with `hold_id`, or
+// to all of the key where that is empty.
+//  * Not `immediate`: each lasts until its present deadline and nothing moves
+//    that any more (its max_hold ends there). What a foreign program took, and
+//    when a min_hold lets the key go, stays as it is.
+//  * `immediate`: each is over, and its min_hold with it. Where all of the key
+//    are meant, so are what a foreign program took and a min_hold of earlier holds.
+struct ForceOp {
+  KeyName name;
+  std::string hold_id;
+  bool immediate = false;
+};
+
 struct InspectOp {
   KeyName name;
 };
@@ -109,7 +122,9 @@ struct UnsubscribeOp {
 struct StoreRequest {
   // Chosen by the engine, never 0; its answer carries the same.
   uint64_t id = 0;
-  std::variant<AcquireOp, ReleaseOp, RenewOp, InspectOp, ListOp, SubscribeOp, UnsubscribeOp> op;
+  std::variant<AcquireOp, ReleaseOp, RenewOp, ForceOp, InspectOp, ListOp, SubscribeOp,
+               UnsubscribeOp>
+      op;
 };
 
 // ---- Answers --------------------------------------------------------------
@@ -174,6 +189,14 @@ struct Renewed {
   absl::Duration max_hold_remaining = absl::InfiniteDuration();
 };
 
+struct Forced {
+  std::vector<HolderState> holders;  // whom it concerns, as they stood; at most kMaxHoldersInAnswer
+  uint32_t holds = 0;                // how many were ended, or have their end fixed now
+  // Until what it concerns is over and no min_hold keeps the key back; infinite: a foreign program
+  // set no end. Other holds of the key may last longer.
+  absl::Duration over_in;
+};
+
 struct KeyReport {
   KeyName name;
   Mode mode = Mode::kExclusive;
@@ -216,7 +239,8 @@ struct StoreFailure {
 
 struct StoreReply {
   uint64_t id = 0;
-  std::variant<Granted, Busy, ReentryRefused, ModeRefused, Released, HoldGone, Renewed, KeyReport,
+  std::variant<Granted, Busy, ReentryRefused, ModeRefused, Released, HoldGone, Renewed, Forced,
+               KeyReport,
                ListPage, Subscribed, InGrace, StoreFailure>
       result;
 };

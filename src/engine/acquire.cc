@@ -32,6 +32,10 @@ void EngineCore::Handle(Acquire command) {
                                     "that opened it"));
     }
   }
+  if (session != nullptr && session->closing) {
+    return Answer1(reply_to, Fail(Reason::kSessionClosed, "session_id",
+                                  "an operator closed the session; open another"));
+  }
 
   auto waiter = std::make_unique<Waiter>();
   waiter->callers = {Caller{reply_to, command.head.received}};

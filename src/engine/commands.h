@@ -123,6 +123,30 @@ struct List {
   std::string cursor;
 };
 
+// One page of this daemon's sessions, oldest first. Answered by SessionsAnswer; go on with its
+// `next` until that is 0.
+struct ListSessions {
+  CommandHead head;
+  uint64_t after = 0;
+};
+
+// Ends a session: its waiters are refused, its holds are lost (SESSION_CLOSED). When each of them
+// is acknowledged, released or over, its stream is ended. Answered by CloseSessionAnswer at once.
+struct CloseSession {
+  CommandHead head;
+  std::string session_id;
+};
+
+// Ends holds of a key, whoever's they are. Those of this daemon's sessions are lost (FORCED); all
+// others it keeps from being renewed, or with `immediate` ends. Answered by ForceAnswer.
+struct ForceRelease {
+  CommandHead head;
+  KeyName name;
+  std::string hold_id;  // empty: all of the key
+  bool immediate = false;
+  std::string note;  // for the log
+};
+
 // How a session's stream, or a unary call, ended.
 enum class StreamEnd {
   kByClient,    // the client ended or cancelled it, or its connection was closed by its side
@@ -148,8 +172,9 @@ struct Drain {
   absl::Duration limit;
 };
 
-using Command = std::variant<OpenSession, Acquire, Renew, Release, Feed, Cancel, LostAck, Ping,
-                             Inspect, List, ChannelClosed, SlowReader, Drain>;
+using Command =
+    std::variant<OpenSession, Acquire, Renew, Release, Feed, Cancel, LostAck, Ping, Inspect, List,
+                 ListSessions, CloseSession, ForceRelease, ChannelClosed, SlowReader, Drain>;
 
 // ---- Events ---------------------------------------------------------------
 
@@ -203,11 +228,41 @@ struct ListAnswer {
   std::string next_cursor;
 };
 
+struct SessionState {
+  std::string session_id;
+  std::string client_name;
+  std::string principal;
+  std::string peer;
+  absl::Duration age;
+  absl::Duration since_last_ping;
+  absl::Duration ttl;  // zero: the stream alone stands for it
+  uint32_t holds = 0;
+  uint32_t waiting = 0;
+  bool connected = false;  // false: its stream broke, its ttl is being waited for
+  bool closing = false;    // an operator closed it, and its holds are not over yet
+};
+
+struct SessionsAnswer {
+  std::vector<SessionState> sessions;
+  uint64_t next = 0;
+};
+
+struct CloseSessionAnswer {
+  uint32_t holds = 0;          // how many it had
+  absl::Duration over_within;  // they can be granted on after that at the latest
+};
+
+struct ForceAnswer {
+  Forced forced;
+  bool overlap_possible = false;  // somebody may still be working under what was ended
+};
+
 // Answers the command `request_id` of the event's channel.
 struct Reply {
   uint64_t request_id = 0;
   std::variant<Grant, NotAcquired, RenewAnswer, ReleaseAnswer, FeedAnswer, LostAckAnswer,
-               InspectAnswer, ListAnswer, absl::Status>
+               InspectAnswer, ListAnswer, SessionsAnswer, CloseSessionAnswer, ForceAnswer,
+               absl::Status>
       result;
 };
 

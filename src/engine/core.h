@@ -10,6 +10,7 @@
 //   watchdog.cc   renewals, the end of leases, max hold, missed feeds, loss
 //   retries.cc    commands that come again
 //   status.cc     inspect, list, drain, bookkeeping checks
+//   admin.cc      what an operator does to sessions and holds
 #pragma once
 
 #include <memory>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "src/engine/command_log.h"
@@ -41,6 +43,9 @@ class EngineCore {
   void Handle(Ping command);
   void Handle(Inspect command);
   void Handle(List command);
+  void Handle(ListSessions command);
+  void Handle(CloseSession command);
+  void Handle(ForceRelease command);
   void Handle(ChannelClosed command);
   void Handle(SlowReader command);
   void Handle(Drain command);
@@ -60,11 +65,12 @@ class EngineCore {
  private:
   // What a store request in flight is for.
   struct Pending {
-    enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe };
+    enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe, kForce };
     Kind kind = Kind::kLine;
     LocalId line = 0;             // kLine, kSubscribe
     LocalId hold = 0;             // kWatchdog, kClientRenew
-    std::vector<Caller> callers;  // kClientRenew, kInspect, kList
+    std::vector<Caller> callers;  // kClientRenew, kInspect, kList, kForce
+    bool immediate = false;       // kForce
     std::string log_key;          // kClientRenew
     BootTime sent;
   };
@@ -85,6 +91,9 @@ class EngineCore {
   // Gives back everything and forgets the session. With a status the stream
   // (where there is one) is told of each loss and then ended.
   void EndSession(Session& session, const absl::Status& status);
+  // Forgets a session whose holds are given back, or about to be.
+  void ForgetSession(Session& session, const absl::Status& status);
+  void FailWaiters(Session& session, const absl::Status& status);
 
   // ---- acquire.cc
   void StartWaiter(std::unique_ptr<Waiter> waiter);
@@ -187,6 +196,15 @@ class EngineCore {
   void OnDrainTimer();
   void CheckDrained();
 
+  // ---- admin.cc
+  SessionState StateOf(const Session& session) const;
+  // Ends sessions that an operator closed and whose holds are over, at the end of an input.
+  void EndClosedSessions();
+  void TellForced(const ForceRelease& command);
+  void OnForceReply(const Pending& pending, StoreReply& reply);
+  // Whether somebody has fixed this hold's end: its max hold is nearer than it was granted.
+  bool WasForced(const Hold& hold, const Renewed& renewed) const;
+
   EngineOptions options_;
   IdSource* ids_;
   std::string life_;  // in the op ids that this engine makes
@@ -200,6 +218,7 @@ class EngineCore {
   uint64_t last_op_ = 0;
 
   absl::flat_hash_map<LocalId, std::unique_ptr<Session>> sessions_;
+  absl::btree_set<LocalId> session_order_;  // for listings
   absl::flat_hash_map<std::string, LocalId> session_ids_;
   absl::flat_hash_map<uint64_t, LocalId> session_channels_;
 
@@ -215,6 +234,7 @@ class EngineCore {
   absl::flat_hash_map<LocalId, std::unique_ptr<Line>> lines_;
   absl::flat_hash_map<KeyName, LocalId> line_ids_;
   std::vector<LocalId> maybe_idle_;
+  std::vector<LocalId> maybe_closed_;  // closing sessions that lost a hold in this input
 
   absl::flat_hash_map<uint64_t, Pending> pending_;
 

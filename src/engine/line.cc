@@ -32,6 +32,7 @@ Line* EngineCore::LineById(LocalId id) {
 }
 
 void EngineCore::FinishInput() {
+  EndClosedSessions();
   for (const LocalId id : std::exchange(maybe_idle_, {})) {
     Line* line = LineById(id);
     if (line == nullptr) continue;

@@ -35,6 +35,7 @@ struct Session {
   BootTime last_ping;
   absl::flat_hash_set<LocalId> holds;
   absl::flat_hash_set<LocalId> waiters;
+  bool closing = false;  // an operator's wish: it ends with its last hold
 
   BootTime ends() const {
     return ttl == absl::ZeroDuration() ? BootTime::Infinite() : last_ping + ttl;

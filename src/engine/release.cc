@@ -154,7 +154,11 @@ void EngineCore::OnClientRenewReply(Pending pending, StoreReply& reply) {
     }
     if (hold != nullptr && !hold->lost) {
       hold->lease_end = std::max(hold->lease_end, pending.sent + renewed->lease_remaining);
-      ArmHold(*hold);
+      if (WasForced(*hold, *renewed)) {
+        Lose(*hold, LossReason::kForced, false);
+      } else {
+        ArmHold(*hold);
+      }
     }
     if (!pending.log_key.empty()) {
       log_.Finish(pending.log_key, LoggedAnswer{answer, pending.sent}, false, now_);
@@ -213,7 +217,10 @@ Hold* EngineCore::HoldById(LocalId id) {
 void EngineCore::DropHold(Hold& hold) {
   Line& line = LineOf(hold.ref.name);
   std::erase(line.holds, hold.id);
-  if (Session* session = SessionById(hold.session)) session->holds.erase(hold.id);
+  if (Session* session = SessionById(hold.session)) {
+    session->holds.erase(hold.id);
+    if (session->closing) maybe_closed_.push_back(session->id);
+  }
   for (const std::string& key : hold.commands) log_.Unpin(key, now_);
   hold_ids_.erase(hold.ref.hold_id);
   holds_.erase(hold.id);

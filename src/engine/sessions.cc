@@ -33,6 +33,7 @@ void EngineCore::Handle(OpenSession command) {
   Send(session->channel, SessionOpened{session->session_id, session->ttl, session->lease});
   session_ids_[session->session_id] = session->id;
   session_channels_[session->channel] = session->id;
+  session_order_.insert(session->id);
   sessions_[session->id] = std::move(session);
 }
 
@@ -115,8 +116,7 @@ void EngineCore::OnSessionTimer(LocalId id) {
                             "the session's ttl passed without a ping: its holds are over"));
 }
 
-void EngineCore::EndSession(Session& session, const absl::Status& status) {
-  const LocalId id = session.id;
+void EngineCore::FailWaiters(Session& session, const absl::Status& status) {
   const absl::flat_hash_set<LocalId> waiters = session.waiters;
   for (const LocalId waiter_id : waiters) {
     Waiter& waiter = *WaiterById(waiter_id);
@@ -129,6 +129,10 @@ void EngineCore::EndSession(Session& session, const absl::Status& status) {
     }
     RemoveWaiter(waiter);
   }
+}
+
+void EngineCore::EndSession(Session& session, const absl::Status& status) {
+  FailWaiters(session, status);
   const absl::flat_hash_set<LocalId> holds = session.holds;
   for (const LocalId hold_id : holds) {
     Hold& hold = *HoldById(hold_id);
@@ -138,11 +142,17 @@ void EngineCore::EndSession(Session& session, const absl::Status& status) {
     }
     GiveBack(hold);
   }
+  ForgetSession(session, status);
+}
+
+void EngineCore::ForgetSession(Session& session, const absl::Status& status) {
+  const LocalId id = session.id;
   if (session.channel != 0) {
     if (!status.ok()) Send(session.channel, EndStream{status});
     session_channels_.erase(session.channel);
   }
   session_ids_.erase(session.session_id);
+  session_order_.erase(id);
   sessions_.erase(id);
 }
 

@@ -136,6 +136,15 @@ absl::Status Validate(const List& command) {
   return FirstOf({CheckNamespace(command.ns), CheckPrefix(command.prefix)});
 }
 
+absl::Status Validate(const CloseSession& command) {
+  return CheckRequiredId(command.session_id, "session_id", limits::kMaxSessionIdBytes);
+}
+
+absl::Status Validate(const ForceRelease& command) {
+  return FirstOf(
+      {CheckName(command.name), CheckId(command.hold_id, "hold_id", limits::kMaxHoldIdBytes)});
+}
+
 absl::Status ValidateHoldId(const std::string& hold_id) {
   return CheckRequiredId(hold_id, "hold_id", limits::kMaxHoldIdBytes);
 }

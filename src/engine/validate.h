@@ -16,6 +16,8 @@ absl::Status Validate(const Renew& command, const EngineOptions& options);
 absl::Status Validate(const Release& command);
 absl::Status Validate(const Inspect& command);
 absl::Status Validate(const List& command);
+absl::Status Validate(const CloseSession& command);
+absl::Status Validate(const ForceRelease& command);
 // Feed and LostAck.
 absl::Status ValidateHoldId(const std::string& hold_id);
 

@@ -65,6 +65,7 @@ void EngineCore::OnWatchdogReply(LocalId id, BootTime sent, StoreReply& reply) {
   if (const auto* renewed = std::get_if<Renewed>(&reply.result)) {
     if (hold->lost) return;
     hold->lease_end = std::max(hold->lease_end, sent + renewed->lease_remaining);
+    if (WasForced(*hold, *renewed)) return Lose(*hold, LossReason::kForced, false);
     hold->next_renew = hold->at_max_hold() ? hold->hard_end : NextRenewal(*hold, sent);
   } else if (std::holds_alternative<HoldGone>(reply.result)) {
     // A release under way has ended it: its own answer follows.

@@ -7,7 +7,8 @@
 // What a store promises:
 //  * Atomic: each request is one step on its key. Nothing of it is seen half done.
 //  * Guarded: a hold is renewed, released or undone only where owner, hold_id,
-//    session and epoch match its record, checked inside that step.
+//    session and epoch match its record, checked inside that step. Only ForceOp
+//    does something to holds by hold_id alone.
 //  * Leased: each hold has a deadline by the store's own clock; a hold past it
 //    does not exist, and whoever touches the key drops it. One hold's renewal
 //    moves no other hold's deadline.

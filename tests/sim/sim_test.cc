@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/limits.h"
 #include "tests/sim/client.h"
+#include "tests/sim/operator.h"
 
 namespace holdfast::sim {
 namespace {
@@ -66,6 +67,10 @@ class Schedule {
     const std::vector<std::string> keys = world_.Chance(0.5)
                                               ? std::vector<std::string>{"a"}
                                               : std::vector<std::string>{"a", "b", "c"};
+    if (world_.Chance(0.3)) {
+      operator_ = std::make_unique<SimOperator>(&world_, daemon_.get(), keys);
+      operator_->Start();
+    }
     for (int number = 0; number < count; ++number) {
       ClientPlan plan;
       plan.number = number;
@@ -169,6 +174,7 @@ class Schedule {
 
   void EndAll() {
     for (const auto& client : clients_) client->Die(engine::StreamEnd::kFellSilent);
+    if (operator_ != nullptr) tally_->forced += operator_->ended();
     daemon_->link().set_faults(StoreFaults{});
     const absl::Duration end = world_.now() + absl::Seconds(12);
     while (problem_.empty() && world_.Step(end)) {
@@ -189,6 +195,7 @@ class Schedule {
   std::unique_ptr<StoreServer> server_;
   std::unique_ptr<SimDaemon> daemon_;
   std::vector<std::unique_ptr<SimClient>> clients_;
+  std::unique_ptr<SimOperator> operator_;
   std::vector<const Belief*> believed_;  // one for each owner and key; kept for its memory
   struct Newest {
     int64_t token = 0;
@@ -236,6 +243,7 @@ TEST(Simulation, EveryPromiseHoldsUnderRandomSchedules) {
     EXPECT_GT(tally.permits, 0);
     EXPECT_GT(tally.mode_refusals, 0);
     EXPECT_GT(tally.together, 0);
+    EXPECT_GT(tally.forced, 0);
   }
 }
 

@@ -144,6 +144,38 @@ Result LockTable::Do(const RenewOp& op, BootTime now) {
   return Renewed{.lease_remaining = deadline - now, .max_hold_remaining = hold->max_until - now};
 }
 
+Result LockTable::Do(const ForceOp& op, BootTime now) {
+  Forced forced;
+  KeyRecord* const record = Settle(op.name, now);
+  if (record == nullptr) return forced;
+  const auto is_meant = [&](const HoldRecord& hold) {
+    return op.hold_id.empty() || hold.hold_id == op.hold_id;
+  };
+  BeginChange(op.name);
+  BootTime over = now;
+  for (HoldRecord& hold : record->holds) {
+    if (!is_meant(hold)) continue;
+    forced.holds++;
+    if (forced.holders.size() < limits::kMaxHoldersInAnswer) {
+      forced.holders.push_back(StateOf(*record, hold, now));
+    }
+    hold.max_until = hold.deadline;
+    over = std::max({over, hold.deadline, hold.min_until});
+  }
+  if (op.immediate) {
+    std::erase_if(record->holds, is_meant);
+    if (op.hold_id.empty()) {
+      record->kept_until = BootTime();
+      record->kept_permits.clear();
+    }
+    over = now;
+  }
+  for (const BootTime kept : record->kept_permits) over = std::max(over, kept);
+  forced.over_in = std::max(over, record->kept_until) - now;
+  EndChange(op.name, now, /*permit_freed=*/op.immediate && record->mode == Mode::kPermit);
+  return forced;
+}
+
 Result LockTable::Do(const InspectOp& op, BootTime now) {
   const KeyRecord* const record = Settle(op.name, now);
   return ReportOf(op.name, record != nullptr ? *record : KeyRecord(), limits::kMaxHoldersInReport,

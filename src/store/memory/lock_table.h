@@ -74,6 +74,7 @@ class LockTable {
   Result Do(const AcquireOp& op, BootTime now);
   Result Do(const ReleaseOp& op, BootTime now);
   Result Do(const RenewOp& op, BootTime now);
+  Result Do(const ForceOp& op, BootTime now);
   Result Do(const InspectOp& op, BootTime now);
   Result Do(const ListOp& op, BootTime now);
   Result Do(const SubscribeOp& op, BootTime now);

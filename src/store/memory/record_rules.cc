@@ -26,16 +26,7 @@ std::vector<HolderState> HoldersOf(const KeyRecord& record, size_t max, BootTime
   for (const HoldRecord& hold : record.holds) {
     if (hold.deadline <= now) continue;
     if (holders.size() == max) break;
-    holders.push_back({.owner = hold.owner,
-                       .hold_id = hold.hold_id,
-                       .session = hold.session,
-                       .mode = record.mode,
-                       .count = hold.count,
-                       .note = hold.note,
-                       .held_for = now - hold.granted_at,
-                       .expires_in = hold.deadline - now,
-                       .foreign = false,
-                       .token = TokenOf(record, hold)});
+    holders.push_back(StateOf(record, hold, now));
   }
   return holders;
 }
@@ -198,6 +189,19 @@ BootTime DueOf(const KeyRecord& record) {
   for (BootTime kept : record.kept_permits) due = std::min(due, kept);
   for (const HoldRecord& hold : record.holds) due = std::min(due, hold.deadline);
   return due;
+}
+
+HolderState StateOf(const KeyRecord& record, const HoldRecord& hold, BootTime now) {
+  return {.owner = hold.owner,
+          .hold_id = hold.hold_id,
+          .session = hold.session,
+          .mode = record.mode,
+          .count = hold.count,
+          .note = hold.note,
+          .held_for = now - hold.granted_at,
+          .expires_in = hold.deadline - now,
+          .foreign = false,
+          .token = TokenOf(record, hold)};
 }
 
 }  // namespace holdfast::memory

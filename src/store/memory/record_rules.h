@@ -55,6 +55,9 @@ HoldGone GoneFrom(const KeyRecord* record, const std::string& owner);
 
 Granted GrantOf(const KeyRecord& record, const HoldRecord& hold, BootTime now, bool replayed);
 
+// For people.
+HolderState StateOf(const KeyRecord& record, const HoldRecord& hold, BootTime now);
+
 Busy BusyOf(const KeyRecord& record, Mode mode, BootTime now);
 
 KeyReport ReportOf(const KeyName& name, const KeyRecord& record, size_t max_holders, BootTime now);

@@ -29,6 +29,7 @@ enum Code : int64_t {
   kModeRefused = 16,
   kTooManyHolds = 17,
   kOutOfMemory = 14,
+  kForced = 15,
 };
 
 int64_t Millis(absl::Duration d) {
@@ -159,6 +160,16 @@ void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& inc
   out->Arg(packer->Packed());
 }
 
+void EncodeForce(const ForceOp& op, const std::string& incarnation, const KeyLayout& layout,
+                 RespWriter* out) {
+  out->Arg(int64_t{2});
+  out->Arg(layout.state_key());
+  out->Arg(layout.LockKey(op.name));
+  out->Arg(incarnation);
+  out->Arg(op.hold_id);
+  out->Arg(op.immediate ? "1" : "");
+}
+
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
                  const KeyLayout& layout, RespWriter* out) {
   out->Arg(static_cast<int64_t>(1 + ops.size()));
@@ -237,6 +248,13 @@ Result DecodeRelease(const redisReply& row) {
     default:
       return DecodeFailure(row);
   }
+}
+
+Result DecodeForce(const redisReply& reply) {
+  if (CodeOf(reply) == kNoLock) return NoLock();
+  if (CodeOf(reply) != kForced || reply.elements < 4) return Unexpected(reply);
+  return Forced{DecodeHolders(*reply.element[3]), Count(IntAt(reply, 1)),
+                FromMillis(IntAt(reply, 2))};
 }
 
 Outcome DecodeRenewOutcome(const redisReply& reply, size_t ops) {

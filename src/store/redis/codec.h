@@ -25,11 +25,14 @@ using Result = decltype(StoreReply::result);
 
 // How many arguments EncodeX writes.
 inline size_t ApplyArgs(size_t ops) { return 1 + (1 + ops) + 2; }
+inline constexpr size_t kForceArgs = 1 + 2 + 3;
 inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 4 * ops); }
 
 // `requests` are acquires and releases, carried out in their order in one step.
 void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
                  const KeyLayout& layout, StringPacker* packer, RespWriter* out);
+void EncodeForce(const ForceOp& op, const std::string& incarnation, const KeyLayout& layout,
+                 RespWriter* out);
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
                  const KeyLayout& layout, RespWriter* out);
 
@@ -54,6 +57,7 @@ Outcome DecodeOutcome(const redisReply& reply, size_t requests);
 // `row` answers `op`: short ones leave out what follows from it.
 Result DecodeAcquire(const redisReply& row, const AcquireOp& op);
 Result DecodeRelease(const redisReply& row);
+Result DecodeForce(const redisReply& reply);
 
 // For renewals: three numbers each.
 Outcome DecodeRenewOutcome(const redisReply& reply, size_t ops);

@@ -15,6 +15,7 @@ const KeyName* NameOf(const StoreRequest& request) {
   if (const auto* op = std::get_if<AcquireOp>(&request.op)) return &op->hold.name;
   if (const auto* op = std::get_if<ReleaseOp>(&request.op)) return &op->hold.name;
   if (const auto* op = std::get_if<RenewOp>(&request.op)) return &op->hold.name;
+  if (const auto* op = std::get_if<ForceOp>(&request.op)) return &op->name;
   return nullptr;
 }
 

@@ -14,7 +14,19 @@ Pipeline::Verdict RedisStore::OnAnswer(std::unique_ptr<Command> command, const r
   if (command->script == Script::kInspect) return OnLookAnswer(std::move(command), reply);
   if (command->script == Script::kRenew) return OnRenewAnswer(std::move(command), reply);
 
+  if (command->script == Script::kForce) return OnForceAnswer(std::move(command), reply);
   return OnApplyAnswer(std::move(command), reply);
+}
+
+Pipeline::Verdict RedisStore::OnForceAnswer(std::unique_ptr<Command> command,
+                                            const redisReply& reply) {
+  const Outcome outcome = DecodeOutcome(reply, 1);
+  if (outcome.kind == Outcome::Kind::kNewIncarnation) {
+    LearnGrace(outcome.grace, "the store says so");
+    return {std::move(command), true};
+  }
+  Answer(command->requests[0].id, DecodeForce(reply));
+  return {};
 }
 
 Pipeline::Verdict RedisStore::OnApplyAnswer(std::unique_ptr<Command> command,

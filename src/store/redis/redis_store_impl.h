@@ -54,6 +54,7 @@ class RedisStore final : public Store,
   Pipeline::Verdict OnAnswer(std::unique_ptr<Command> command, const redisReply& reply) override;
   Pipeline::Verdict OnErrorAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnApplyAnswer(std::unique_ptr<Command> command, const redisReply& reply);
+  Pipeline::Verdict OnForceAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnRenewAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnLookAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   void OnScanAnswer(StoreRequest request, const redisReply& reply);

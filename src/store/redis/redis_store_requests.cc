@@ -21,6 +21,7 @@ const KeyName& NameOf(const StoreRequest& request) {
     const KeyName& operator()(const AcquireOp& op) const { return op.hold.name; }
     const KeyName& operator()(const ReleaseOp& op) const { return op.hold.name; }
     const KeyName& operator()(const RenewOp& op) const { return op.hold.name; }
+    const KeyName& operator()(const ForceOp& op) const { return op.name; }
     const KeyName& operator()(const InspectOp& op) const { return op.name; }
     const KeyName& operator()(const ListOp&) const {
       static const KeyName kNone;
@@ -68,6 +69,11 @@ void RedisStore::Dispatch(StoreRequest request) {
     AddToBatch(Script::kApply, std::move(request));
   } else if (std::holds_alternative<RenewOp>(request.op)) {
     AddToBatch(Script::kRenew, std::move(request));
+  } else if (std::holds_alternative<ForceOp>(request.op)) {
+    SendBatch();
+    auto command = std::make_unique<Command>(Script::kForce);
+    command->requests.push_back(std::move(request));
+    pipeline_.Send(std::move(command));
   } else if (const auto* inspect = std::get_if<InspectOp>(&request.op)) {
     SendBatch();
     auto command = std::make_unique<Command>(Script::kInspect);
@@ -131,6 +137,9 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
     case Script::kGive:
       begin(ApplyArgs(command.requests.size()));
       return EncodeApply(command.requests, incarnation_, layout_, &packer_, out);
+    case Script::kForce:
+      begin(kForceArgs);
+      return EncodeForce(std::get<ForceOp>(command.requests[0].op), incarnation_, layout_, out);
     case Script::kRenew: {
       std::vector<const RenewOp*> ops;
       ops.reserve(command.requests.size());

@@ -77,6 +77,7 @@ void ScriptSet::Build(const ServerInfo& server) {
   set(Script::kGive, scripts::kApply, full);
   set(Script::kRenew, scripts::kRenew, full);
   set(Script::kInspect, scripts::kInspect, reading);
+  set(Script::kForce, scripts::kForce, full);
   open_ = Assemble(scripts::kOpen, max_lease_, wide, full);
 }
 
