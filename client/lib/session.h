@@ -65,7 +65,8 @@ struct SessionOptions {
   absl::Duration ttl = limits::kDefaultTtl;
   // How long Open waits for the daemon.
   absl::Duration open_timeout = absl::Seconds(5);
-  // How much longer than the daemon was asked to take a command waits for its answer.
+  // How much longer than the daemon was asked to take a command waits for its answer. Time in which
+  // this process stood still counts for neither.
   absl::Duration patience = absl::Seconds(10);
   std::function<void(const SessionEvent&)> on_event;
 };

@@ -14,6 +14,10 @@ namespace holdfast::client {
 namespace {
 
 constexpr uint32_t kProtocol = 1;
+// Patience is for a daemon that does not answer. A process that stood still itself (Ctrl-Z, a
+// machine under a hypervisor) did not wait: its answer may lie unread. So waits go in steps, and
+// none counts for more than twice what it should have taken.
+constexpr absl::Duration kPatienceStep = absl::Milliseconds(250);
 // How long the end of a session waits for the daemon's consent before it just hangs up.
 constexpr std::chrono::seconds kCloseLimit(1);
 
@@ -44,7 +48,7 @@ absl::Status SessionCore::Open() {
   StartCall();
 
   Lock lock(mutex_);
-  changed_.wait_for(lock, Chrono(options_.open_timeout), [&] { return is_open_ || done_; });
+  WaitPatiently(lock, options_.open_timeout, [&] { return is_open_ || done_; });
   if (!is_open_) {
     if (!done_) return NoAnswer("the session's opening", options_.open_timeout);
     return end_.ok() ? absl::UnavailableError("the daemon ended the session at once") : end_;
@@ -77,15 +81,12 @@ absl::StatusOr<v1::SessionReply> SessionCore::Call(v1::SessionCommand command,
   if (command.has_release()) book_->OnRelease(command.release().hold_id());
   const uint64_t id = Enqueue(std::move(command));
   waiting_[id] = {.sent = clock_.Now(), .is_acquire = is_acquire, .reply = std::nullopt};
-  const BootTime deadline = waiting_[id].sent + span;
   Send(std::move(lock));
 
   lock = Lock(mutex_);
-  const auto answered = [&] { return waiting_[id].reply.has_value() || done_; };
-  for (BootTime now = clock_.Now(); !answered() && now < deadline; now = clock_.Now()) {
-    if (is_acquire && book_->session_over()) break;
-    changed_.wait_for(lock, Chrono(deadline - now));
-  }
+  WaitPatiently(lock, span, [&] {
+    return waiting_[id].reply.has_value() || done_ || (is_acquire && book_->session_over());
+  });
   const std::optional<v1::SessionReply> reply = std::move(waiting_[id].reply);
   waiting_.erase(id);
   if (reply.has_value()) return *reply;
@@ -97,6 +98,16 @@ absl::StatusOr<v1::SessionReply> SessionCore::Call(v1::SessionCommand command,
     Send(std::move(lock));
   }
   return NoAnswer("a command", span);
+}
+
+void SessionCore::WaitPatiently(Lock& lock, absl::Duration span,
+                                const std::function<bool()>& is_over) {
+  while (!is_over() && span > absl::ZeroDuration()) {
+    const absl::Duration step = std::min(span, kPatienceStep);
+    const BootTime start = clock_.Now();
+    changed_.wait_for(lock, Chrono(step));
+    span -= std::min(clock_.Now() - start, 2 * step);
+  }
 }
 
 uint64_t SessionCore::Enqueue(v1::SessionCommand command) {

@@ -9,6 +9,7 @@
 #include <grpcpp/support/client_callback.h>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -69,6 +70,8 @@ class SessionCore final : public grpc::ClientBidiReactor<v1::SessionRequest, v1:
   void OnPong(const v1::Pong& pong, BootTime now);
 
   // Puts a command into the next message; answers its request id.
+  // Until `is_over`, or until this process has been waiting for `span`.
+  void WaitPatiently(Lock& lock, absl::Duration span, const std::function<bool()>& is_over);
   uint64_t Enqueue(v1::SessionCommand command);
   // These let go of the lock: sends what is queued; tells the listener what happened.
   void Send(Lock lock);

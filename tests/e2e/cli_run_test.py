@@ -11,7 +11,7 @@ from support.cli import HOLDFAST, holdfast, start_holdfast
 from support.daemon import Daemon
 from support.requests import outcome
 from support.shared_daemon import daemon, folder, session  # noqa: F401
-from support.waiting import boot_now, until
+from support.waiting import boot_now, boot_to, until
 
 PRINT = 'echo "$HOLDFAST_TOKEN|$HOLDFAST_KEY|$HOLDFAST_OWNER"'
 
@@ -169,6 +169,18 @@ def test_a_signal_while_it_waits_ends_it_and_leaves_the_line(daemon, client):
     client.wait_queue("waits", 0)
     client.release(held)
     assert client.inspect("waits").free
+
+
+def test_a_stop_while_it_waits_is_not_taken_for_a_daemon_that_does_not_answer(daemon, client):
+    held = client.acquire("stands-still", lease=30)
+    with start_holdfast(daemon.address, "run", "stands-still", "--wait=500ms", "--", "echo", "ran") as ran:
+        client.wait_queue("stands-still", 1)
+        ran.stop()
+        boot_to(boot_now() + 6)  # its wait and its patience, 5 s, are over
+        ran.go_on()
+        assert ran.wait(5) == 124, ran.err.text()
+        assert "waited in vain" in ran.err.wait_end()
+    client.release(held)
 
 
 def test_others_see_who_runs_it_but_not_its_arguments(daemon, client):
