@@ -72,9 +72,6 @@ def test_calls_of_a_later_version_are_unimplemented_by_name(client, open_session
     calls = {
         "acquire_all": lambda: client.stub.AcquireAll(all_keys, timeout=5),
         "watch": lambda: list(client.stub.Watch(lock_pb2.WatchRequest(), timeout=5)),
-        "force_release": lambda: admin.ForceRelease(admin_pb2.ForceReleaseRequest(key="k"), timeout=5),
-        "list_sessions": lambda: list(admin.ListSessions(admin_pb2.ListSessionsRequest(), timeout=5)),
-        "close_session": lambda: admin.CloseSession(admin_pb2.CloseSessionRequest(), timeout=5),
         "drain": lambda: admin.Drain(admin_pb2.DrainRequest(), timeout=5),
         "diagnose": lambda: admin.Diagnose(admin_pb2.DiagnoseRequest(), timeout=5),
     }
