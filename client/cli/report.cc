@@ -27,6 +27,32 @@ std::string ReasonOf(const v1::AcquireResponse& answer) {
   return name.substr(std::min(prefix.size(), name.size()));
 }
 
+json CycleOf(const v1::AcquireResponse& answer) {
+  json cycle = json::array();
+  for (const v1::CycleStep& step : answer.cycle()) {
+    cycle.push_back({{"namespace", step.namespace_()},
+                     {"key", step.key()},
+                     {"owner_fingerprint", step.owner_fingerprint()},
+                     {"note", step.note()}});
+  }
+  return cycle;
+}
+
+// "a would never be free: 1a2b (job 7) waits for a, held by 3c4d, which waits for b, held by 1a2b".
+std::string DescribeCycle(const std::string& key, const v1::AcquireResponse& answer) {
+  const int steps = answer.cycle_size();
+  std::string text = absl::StrCat(key, " would never be free, because these wait for each other: ");
+  for (int i = 0; i < steps; ++i) {
+    const v1::CycleStep& step = answer.cycle(i);
+    absl::StrAppend(&text, i == 0 ? step.owner_fingerprint() : ", which",
+                    step.note().empty() ? "" : absl::StrCat(" (", step.note(), ")"), " waits for ",
+                    step.key(), ", held by ", answer.cycle((i + 1) % steps).owner_fingerprint());
+  }
+  return absl::StrCat(text,
+                      ". Give back what you hold and try again, and take keys in the same "
+                      "order everywhere");
+}
+
 // Bytes of a note that are no UTF-8 must not end the program.
 std::string Line(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -77,7 +103,10 @@ void Report::Busy(const std::string& key, const v1::AcquireResponse& answer) con
     object["holders"].push_back(ToJson(holder));
     absl::StrAppend(&text, ": ", Describe(holder));
   }
-  if (answer.holders().empty()) {
+  if (answer.reason() == v1::NOT_ACQUIRED_REASON_DEADLOCK) {
+    object["cycle"] = CycleOf(answer);
+    text = DescribeCycle(key, answer);
+  } else if (answer.holders().empty()) {
     absl::StrAppend(&text, ": nobody holds it, but it is kept back for a while (--at-least)");
   }
   if (answer.queue_length() > 0) {

@@ -147,6 +147,13 @@ void ToMessage(const engine::NotAcquired& answer, v1::AcquireResponse& to) {
   to.set_reason(static_cast<v1::NotAcquiredReason>(answer.reason));
   for (const HolderState& holder : answer.holders) HolderToMessage(holder, 0, *to.add_holders());
   to.set_queue_length(answer.queue_length);
+  for (const engine::CycleStep& step : answer.cycle) {
+    v1::CycleStep& message = *to.add_cycle();
+    message.set_namespace_(step.name.ns);
+    message.set_key(step.name.key);
+    message.set_owner_fingerprint(OwnerFingerprint(step.owner));
+    message.set_note(step.note);
+  }
 }
 
 void ToMessage(const engine::RenewAnswer& answer, v1::RenewResponse& to) {

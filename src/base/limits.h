@@ -68,6 +68,10 @@ inline constexpr size_t kKeysPerListStep = 256;          // keys that the embedd
 inline constexpr size_t kMaxQueuedCommands = 1'048'576;  // on the way into one engine
 inline constexpr size_t kRenewalsPerCall = 128;  // more holds Redis for longer than it saves
 
+// Deadlocks: how long a cycle may be to be found, and how many waiters one look for it may touch.
+inline constexpr size_t kMaxDeadlockLength = 64;
+inline constexpr size_t kMaxDeadlockVisits = 10'000;
+
 // A waiter asks the store again at least that often, in case a wake-up was lost.
 inline constexpr absl::Duration kWakeRetry = absl::Seconds(5);
 

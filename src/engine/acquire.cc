@@ -87,6 +87,7 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
 
   waiter.id = ++last_id_;
   waiter.line = &line;
+  waiter.began = now_;
   if (!waiter.log_key.empty() && !waiter.replay_only) {
     log_.Begin(waiter.log_key, waiter.digest, UnderWay{.waiter = waiter.id});
   }
@@ -100,10 +101,12 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
   } else if (line.waiters.empty()) {
     waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
     waiter.in_line = true;
+    NoteWait(waiter);
     PushTry(line);
   } else {
     waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
     waiter.in_line = true;
+    NoteWait(waiter);
     // Somebody is in front. Only the key's owner may pass; a new owner cannot be that. But those in
     // front may just be on their way to a permit or to read, and leave room.
     if (!waiter.owner_is_new || waiter.command.mode != Mode::kExclusive) {
@@ -165,6 +168,7 @@ void EngineCore::ForgetWaiter(Waiter& waiter) {
     of_channel->second.erase(id);
     if (of_channel->second.empty()) channel_waiters_.erase(of_channel);
   }
+  ForgetWait(waiter);
   if (Session* session = SessionById(waiter.session)) session->waiters.erase(id);
   // Where it had been granted, OnGranted has put the answer into the log by now.
   if (!waiter.log_key.empty() && !waiter.replay_only) log_.Abandon(waiter.log_key);
@@ -241,7 +245,7 @@ absl::Status EngineCore::GraceStatus() const {
 NotAcquired EngineCore::Refusal(const Waiter& waiter, NotAcquiredReason reason) {
   const Line& line = *waiter.line;
   const size_t others = line.waiters.size() - (waiter.in_line ? 1 : 0);
-  return NotAcquired{reason, HoldersOf(line), static_cast<uint32_t>(others)};
+  return NotAcquired{reason, HoldersOf(line), static_cast<uint32_t>(others), {}};
 }
 
 std::vector<HolderState> EngineCore::HoldersOf(const Line& line) const {

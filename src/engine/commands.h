@@ -199,10 +199,19 @@ struct Grant {
 
 enum class NotAcquiredReason { kBusy = 1, kWaitExpired = 2, kDeadlock = 3 };
 
+// In a cycle of owners: this one waits for the key, which the next one holds.
+struct CycleStep {
+  std::string owner;
+  KeyName name;
+  std::string note;  // of the one who waits
+};
+
 struct NotAcquired {
   NotAcquiredReason reason = NotAcquiredReason::kBusy;
   std::vector<HolderState> holders;
   uint32_t queue_length = 0;
+  std::vector<CycleStep>
+      cycle;  // kDeadlock: the refused one first; the last one waits for a key of his
 };
 
 struct RenewAnswer {

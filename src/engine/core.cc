@@ -69,6 +69,9 @@ void EngineCore::OnReply(StoreReply& reply) {
     case Pending::Kind::kList:
       OnListReply(pending, reply);
       break;
+    case Pending::Kind::kLook:
+      OnLookReply(pending, reply);
+      break;
     case Pending::Kind::kForce:
       OnForceReply(pending, reply);
       break;

@@ -10,6 +10,7 @@
 //   watchdog.cc   renewals, the end of leases, max hold, missed feeds, loss
 //   retries.cc    commands that come again
 //   status.cc     inspect, list, drain, bookkeeping checks
+//   waits.cc      who waits for whom, and cycles of that
 //   admin.cc      what an operator does to sessions and holds
 #pragma once
 
@@ -22,6 +23,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "src/engine/command_log.h"
+#include "src/engine/deadlock.h"
 #include "src/engine/engine.h"
 #include "src/engine/records.h"
 #include "src/engine/timers.h"
@@ -65,9 +67,9 @@ class EngineCore {
  private:
   // What a store request in flight is for.
   struct Pending {
-    enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe, kForce };
+    enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe, kForce, kLook };
     Kind kind = Kind::kLine;
-    LocalId line = 0;             // kLine, kSubscribe
+    LocalId line = 0;             // kLine, kSubscribe, kLook
     LocalId hold = 0;             // kWatchdog, kClientRenew
     std::vector<Caller> callers;  // kClientRenew, kInspect, kList, kForce
     bool immediate = false;       // kForce
@@ -196,6 +198,21 @@ class EngineCore {
   void OnDrainTimer();
   void CheckDrained();
 
+  // ---- waits.cc
+  void NoteWait(const Waiter& waiter);
+  void ForgetWait(const Waiter& waiter);
+  std::vector<WaitEdge> EdgesOf(LocalId waiter);
+  // Refuses waiters until no cycle goes through this one, or asks who holds what.
+  void BreakCycles(LocalId start, size_t* budget);
+  void BreakCyclesOf(const std::string& owner, size_t* budget);
+  void RefuseNewest(std::vector<LocalId> cycle);
+  // A waiter has begun to wait, goes on waiting, or was granted its key; and who holds a key is
+  // known anew: both may close a cycle.
+  void AfterTry(Line& line, const LineOp& op, bool granted);
+  void AfterLook(Line& line, size_t* budget);
+  void LookAgain(Line& line);
+  void OnLookReply(const Pending& pending, StoreReply& reply);
+
   // ---- admin.cc
   SessionState StateOf(const Session& session) const;
   // Ends sessions that an operator closed and whose holds are over, at the end of an input.
@@ -230,6 +247,9 @@ class EngineCore {
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, LocalId> waiter_of_;
   // The same by channel, for those that are no session's.
   absl::flat_hash_map<uint64_t, absl::flat_hash_set<LocalId>> channel_waiters_;
+
+  // Of owners who may hold something.
+  absl::flat_hash_map<std::string, absl::flat_hash_set<LocalId>> owner_waits_;
 
   absl::flat_hash_map<LocalId, std::unique_ptr<Line>> lines_;
   absl::flat_hash_map<KeyName, LocalId> line_ids_;

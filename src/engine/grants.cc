@@ -17,9 +17,14 @@ constexpr absl::Duration kAfterExpiry = absl::Milliseconds(2);
 }  // namespace
 
 void EngineCore::OnTakeReply(Line& line, const LineOp& op, StoreReply& reply) {
-  if (const auto* granted = std::get_if<Granted>(&reply.result))
-    return OnGranted(line, op, *granted);
-  if (auto* busy = std::get_if<Busy>(&reply.result)) return OnBusy(line, op, *busy);
+  if (const auto* granted = std::get_if<Granted>(&reply.result)) {
+    OnGranted(line, op, *granted);
+    return AfterTry(line, op, /*granted=*/true);
+  }
+  if (auto* busy = std::get_if<Busy>(&reply.result)) {
+    OnBusy(line, op, *busy);
+    return AfterTry(line, op, /*granted=*/false);
+  }
   if (const auto* grace = std::get_if<InGrace>(&reply.result)) {
     return OnInGrace(line, op, grace->remaining);
   }
@@ -166,7 +171,10 @@ Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op
 
 void EngineCore::OnBusy(Line& line, const LineOp& op, Busy& busy) {
   const bool by_head = op.kind == LineOp::Kind::kTry;
-  if (by_head || !busy.holders.empty()) line.last_holders = std::move(busy.holders);
+  if (by_head || !busy.holders.empty()) {
+    line.last_holders = std::move(busy.holders);
+    line.holders_at = op.sent;
+  }
   Waiter* waiter = WaiterById(op.waiter);
   if (waiter != nullptr) waiter->saw_grace = false;
   if (waiter != nullptr && !waiter->waits()) {

@@ -95,12 +95,15 @@ struct Waiter {
   bool replay_only = false;   // a retry of a command that was answered before
   bool known_forgotten = false;
   bool saw_grace = false;
+  BootTime began;
   BootTime deadline;
   absl::Duration lease;
   absl::Duration max_hold;
   std::string op_id;
 
   bool waits() const { return command.wait > absl::ZeroDuration(); }
+  // While it waits its owner may hold other keys.
+  bool may_block() const { return waits() && in_line && !owner_is_new; }
 };
 
 // One step of a key at the store. A key's steps go one after the other.
@@ -137,6 +140,8 @@ struct Line {
   // The front one may be in flight, and with a release the try behind it.
   std::list<LineOp> ops;
   std::vector<HolderState> last_holders;  // as the store last said
+  BootTime holders_at;                    // when it was asked that
+  bool looking = false;                   // it is being asked that, beside the line's steps
   bool try_again = false;                 // woken while a try was in flight
   bool subscribed = false;
   bool blocked = false;  // the store could not be reached: wait for kUp or the retry

@@ -82,6 +82,10 @@ void EngineCore::OnReleaseReply(Line& line, LineOp op, StoreReply& reply) {
     FinishRelease(op, ReleaseAnswer{released->owner_count}, true);
     if (hold != nullptr) hold->count = released->hold_count;
     if (hold != nullptr && hold->count == 0) DropHold(*hold);
+    if (released->hold_count == 0) {
+      std::erase_if(line.last_holders,
+                    [&](const HolderState& holder) { return holder.hold_id == op.ref.hold_id; });
+    }
     if (released->freed) Wake(line);
     if (released->kept_for > absl::ZeroDuration()) RetryAt(line, now_ + released->kept_for);
     return;

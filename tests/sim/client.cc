@@ -377,6 +377,7 @@ void SimClient::OnReply(uint64_t channel, const engine::Reply& reply) {
   }
   if (const auto* grant = std::get_if<engine::Grant>(&reply.result)) return OnGrant(asked, *grant);
   if (const auto* refused = std::get_if<engine::NotAcquired>(&reply.result)) {
+    tally_->deadlocks += refused->reason == engine::NotAcquiredReason::kDeadlock;
     refused->reason == engine::NotAcquiredReason::kBusy ? tally_->busy++ : tally_->expired_waits++;
   } else if (const auto* renewed = std::get_if<engine::RenewAnswer>(&reply.result)) {
     if (Belief* belief = Find(asked.hold_id)) {

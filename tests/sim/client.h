@@ -44,7 +44,7 @@ struct ClientPlan {
 // nothing.
 struct Tally {
   int64_t grants = 0, reentries = 0, busy = 0, expired_waits = 0, losses = 0, errors = 0,
-          retries = 0, releases = 0, reads = 0, permits = 0, mode_refusals = 0, forced = 0;
+          retries = 0, releases = 0, reads = 0, permits = 0, mode_refusals = 0, forced = 0, deadlocks = 0;
   int64_t together = 0;  // steps at which several owners held one key
 };
 

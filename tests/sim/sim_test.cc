@@ -244,6 +244,7 @@ TEST(Simulation, EveryPromiseHoldsUnderRandomSchedules) {
     EXPECT_GT(tally.mode_refusals, 0);
     EXPECT_GT(tally.together, 0);
     EXPECT_GT(tally.forced, 0);
+    EXPECT_GT(tally.deadlocks, 0);
   }
 }
 
