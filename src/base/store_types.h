@@ -89,8 +89,8 @@ struct RenewOp {
 //  * Not `immediate`: each lasts until its present deadline and nothing moves
 //    that any more (its max_hold ends there). What a foreign program took, and
 //    when a min_hold lets the key go, stays as it is.
-//  * `immediate`: each is over, and its min_hold with it. Where all of the key
-//    are meant, so are what a foreign program took and a min_hold of earlier holds.
+//  * `immediate`: each is over, and its min_hold and release delay with it. Where all
+//    of the key are meant, so are what a foreign program took and what earlier holds keep back.
 struct ForceOp {
   KeyName name;
   std::string hold_id;

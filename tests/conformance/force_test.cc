@@ -95,5 +95,29 @@ TEST_P(ForceTest, AMinHoldKeepsTheKeyUnlessItIsFreedAtOnce) {
   Expect<Granted>(Acquire(Hold("k", "c")));
 }
 
+TEST_P(ForceTest, ReadersAndPermitsCanBeEndedOneByOneOrTogether) {
+  for (const Mode mode : {Mode::kShared, Mode::kPermit}) {
+    AcquireOp a = Acquire(Hold("k", "a"));
+    a.mode = mode;
+    a.limit = mode == Mode::kPermit ? 2 : 0;
+    AcquireOp b = a;
+    b.hold = Hold("k", "b");
+    Expect<Granted>(a);
+    Expect<Granted>(b);
+    EXPECT_EQ(Force("", /*immediate=*/false).holds, 2u);
+    EXPECT_LE(Expect<Renewed>(RenewOp{a.hold, absl::Seconds(30)}).lease_remaining,
+              absl::Seconds(20));
+    const Forced one = Force(a.hold.hold_id, /*immediate=*/true);
+    EXPECT_EQ(one.holds, 1u);
+    ASSERT_EQ(one.holders.size(), 1u);
+    EXPECT_EQ(one.holders[0].owner, a.hold.owner);
+    EXPECT_EQ(one.holders[0].mode, mode);
+    Expect<HoldGone>(Release(a.hold));
+    Expect<Granted>(a);
+    EXPECT_EQ(Force("", /*immediate=*/true).holds, 2u);
+    EXPECT_TRUE(Expect<KeyReport>(InspectOp{{"default", "k"}}).free());
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::testing

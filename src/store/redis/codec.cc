@@ -252,8 +252,8 @@ Result DecodeRelease(const redisReply& row) {
 
 Result DecodeForce(const redisReply& reply) {
   if (CodeOf(reply) == kNoLock) return NoLock();
-  if (CodeOf(reply) != kForced || reply.elements < 4) return Unexpected(reply);
-  return Forced{DecodeHolders(*reply.element[3]), Count(IntAt(reply, 1)),
+  if (CodeOf(reply) != kForced || reply.elements < 5) return Unexpected(reply);
+  return Forced{DecodeHolders(*reply.element[3], ModeOf(IntAt(reply, 4))), Count(IntAt(reply, 1)),
                 FromMillis(IntAt(reply, 2))};
 }
 
