@@ -160,7 +160,7 @@ Result LockTable::Do(const ForceOp& op, BootTime now) {
       forced.holders.push_back(StateOf(*record, hold, now));
     }
     hold.max_until = hold.deadline;
-    over = std::max({over, hold.deadline + hold.release_delay, hold.min_until});
+    over = std::max(over, EndOf(hold));
   }
   if (op.immediate) {
     std::erase_if(record->holds, is_meant);
