@@ -240,8 +240,7 @@ struct StoreFailure {
 struct StoreReply {
   uint64_t id = 0;
   std::variant<Granted, Busy, ReentryRefused, ModeRefused, Released, HoldGone, Renewed, Forced,
-               KeyReport,
-               ListPage, Subscribed, InGrace, StoreFailure>
+               KeyReport, ListPage, Subscribed, InGrace, StoreFailure>
       result;
 };
 
