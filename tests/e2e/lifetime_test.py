@@ -10,9 +10,9 @@ from support.waiting import boot_now, boot_to, stays
 
 
 def test_renewals_keep_a_hold_alive_far_beyond_its_lease(client, open_session):
-    session = open_session(ttl=2)
-    hold = session.acquire("k", lease=1, max_hold=0)
-    stays(lambda: hold.is_valid() and not client.inspect("k").free, 5, "a hold of a living session")
+    session = open_session(ttl=4)
+    hold = session.acquire("k", lease=3, max_hold=0)
+    stays(lambda: hold.is_valid() and not client.inspect("k").free, 8, "a hold of a living session")
     assert client.inspect("k").fencing_token == hold.token
     assert session.release(hold) == 0
 
@@ -75,10 +75,10 @@ def test_without_an_acknowledgement_a_lost_key_is_granted_on_when_validity_is_ov
 
 def test_a_fed_hold_lives_and_a_starved_one_is_lost(client, open_session):
     session = open_session()
-    fed, starved = session.acquire("fed", feed=0.4), session.acquire("starved", feed=0.4)
+    fed, starved = session.acquire("fed", feed=2), session.acquire("starved", feed=2)
     asked = boot_now()
     for step in range(1, 11):
-        boot_to(asked + step * 0.15)
+        boot_to(asked + step * 0.3)
         session.feed(fed)
     assert starved.lost == "FEED_MISSED" and not fed.lost
     assert not client.inspect("fed").free
@@ -89,10 +89,10 @@ def test_a_fed_hold_lives_and_a_starved_one_is_lost(client, open_session):
 
 
 def test_one_hold_s_loss_leaves_its_session_s_others_alone(client, open_session):
-    session = open_session(ttl=2)
-    short, long = session.acquire("short", lease=1, max_hold=0.6), session.acquire("long", lease=1)
+    session = open_session(ttl=4)
+    short, long = session.acquire("short", lease=3, max_hold=0.6), session.acquire("long", lease=3)
     assert session.wait_lost(short, 2) == "MAX_HOLD"
-    stays(lambda: long.is_valid() and not client.inspect("long").free, 2, "the other hold")
+    stays(lambda: long.is_valid() and not client.inspect("long").free, 4, "the other hold")
 
 
 def test_min_hold_keeps_the_key_when_it_is_released_early(client, open_session):
