@@ -75,6 +75,12 @@ inline constexpr size_t kMaxDeadlockVisits = 10'000;
 // A waiter asks the store again at least that often, in case a wake-up was lost.
 inline constexpr absl::Duration kWakeRetry = absl::Seconds(5);
 
+// How long an AcquireAll may hold some of its keys without the others before it gives them back,
+// and how much later than its answer says the store ends a max_hold or min_hold, which it counts
+// from each key's own grant.
+inline constexpr absl::Duration kMaxPartialHold = absl::Milliseconds(200);
+inline constexpr absl::Duration kSetSlack = absl::Milliseconds(250);
+
 // A token stays below what a double holds exactly.
 inline constexpr int64_t kMaxToken = (int64_t{1} << 53) - 1;
 inline constexpr int64_t kTokensPerMilli = 4096;
@@ -82,6 +88,7 @@ inline constexpr int64_t kTokenEpochUnixMillis = 1'704'067'200'000;  // 2024-01-
 
 static_assert(kMinLease < kDefaultLease && kDefaultLease < kDefaultMaxLease);
 static_assert(kDefaultMaxLease < kMaxMaxLease && kDefaultMaxHold < kMaxMaxHold);
+static_assert(kMaxPartialHold < kSetSlack);
 static_assert(kMinTtl < kDefaultTtl && kDefaultTtl < kMaxTtl);
 static_assert(kMaxPermitLimit <= kMaxHoldsPerKey);
 static_assert(kForgottenCommands >= kRememberedCommands);

@@ -12,30 +12,11 @@ namespace holdfast::engine {
 
 void EngineCore::Handle(Acquire command) {
   const ReplyTo reply_to = command.head.reply_to;
-  // On a stream the session is the stream's.
-  Session* session = SessionOfChannel(reply_to.channel);
-  if (session != nullptr) {
-    if (!command.session_id.empty() && command.session_id != session->session_id) {
-      return Answer1(reply_to, Fail(Reason::kInvalidField, "session_id",
-                                    "session_id must be empty or the stream's own session"));
-    }
-    command.session_id = session->session_id;
-  }
-  if (absl::Status valid = Validate(command, options_); !valid.ok()) {
-    return Answer1(reply_to, valid);
-  }
-  if (session == nullptr && !command.session_id.empty()) {
-    session = FindSession(command.session_id);
-    if (session == nullptr) {
-      return Answer1(reply_to, Fail(Reason::kSessionNotFound, "session_id",
-                                    "no such session on this daemon: open one, or ask the daemon "
-                                    "that opened it"));
-    }
-  }
-  if (session != nullptr && session->closing) {
-    return Answer1(reply_to, Fail(Reason::kSessionClosed, "session_id",
-                                  "an operator closed the session; open another"));
-  }
+  Session* session = nullptr;
+  absl::Status valid = OwnSession(reply_to, &command.session_id, &session);
+  if (valid.ok()) valid = Validate(command, options_);
+  if (valid.ok()) valid = NamedSession(command.session_id, &session);
+  if (!valid.ok()) return Answer1(reply_to, valid);
 
   auto waiter = std::make_unique<Waiter>();
   waiter->callers = {Caller{reply_to, command.head.received}};
@@ -182,7 +163,7 @@ void EngineCore::ForgetWaiter(Waiter& waiter) {
 
 void EngineCore::Handle(Cancel command) {
   const auto it = waiter_of_.find({command.target.channel, command.target.request_id});
-  if (it == waiter_of_.end()) return;
+  if (it == waiter_of_.end()) return CancelSet(command.target);
   Waiter& waiter = *WaiterById(it->second);
   const absl::Status cancelled = Fail(Reason::kCancelled, "", "the caller cancelled the command");
   if (waiter.callers.size() == 1) return AnswerWaiter(waiter, cancelled);

@@ -58,6 +58,7 @@ void EngineCore::Handle(CloseSession command) {
   answer.holds = static_cast<uint32_t>(session->holds.size());
   for (const LocalId id : session->holds) {
     Hold& hold = *HoldById(id);
+    if (hold.partial) continue;  // nobody was told of it, and it is being undone
     if (!hold.lost) Lose(hold, LossReason::kSessionClosed, /*gone=*/false);
     // Of a client that cannot be told, the session ends first.
     const BootTime over =
@@ -96,6 +97,10 @@ void EngineCore::TellForced(const ForceRelease& command) {
   for (const LocalId id : holds) {
     Hold& hold = *HoldById(id);
     if (!command.hold_id.empty() && hold.ref.hold_id != command.hold_id) continue;
+    if (hold.partial) {
+      GiveBack(hold);
+      continue;
+    }
     if (!hold.lost) Lose(hold, LossReason::kForced, /*gone=*/false);
     if (command.immediate) GiveBack(hold);
   }

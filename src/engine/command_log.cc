@@ -15,6 +15,12 @@ std::string CommandLog::Key(absl::string_view scope, const KeyName& name,
   return absl::StrCat(scope, "\n", name.ns, "\n", name.key, "\n", command_id);
 }
 
+std::string CommandLog::SetKey(absl::string_view scope, absl::string_view ns,
+                               absl::string_view command_id) {
+  // No key is empty.
+  return absl::StrCat(scope, "\n", ns, "\n\n", command_id);
+}
+
 CommandLog::Found CommandLog::Find(const std::string& key, uint64_t digest, BootTime now) {
   Forget(now);
   const auto it = entries_.find(key);

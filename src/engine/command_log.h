@@ -30,9 +30,10 @@ namespace holdfast::engine {
 
 // An answer, with the time that its durations count from.
 struct LoggedAnswer {
-  std::variant<Grant, RenewAnswer, ReleaseAnswer> answer;
-  BootTime sent;
-  LocalId hold = 0;  // Grant of a session
+  std::variant<Grant, AllGranted, RenewAnswer, ReleaseAnswer> answer;
+  BootTime sent;               // AllGranted: from where the `waited` of each grant counts
+  LocalId hold = 0;            // Grant of a session
+  std::vector<LocalId> holds;  // AllGranted of a session
 };
 
 // Who will answer a command that is under way.
@@ -40,6 +41,7 @@ struct UnderWay {
   LocalId waiter = 0;    // an acquire
   LineOp* op = nullptr;  // a release
   uint64_t renewal = 0;  // the store request of a renewal
+  LocalId set = 0;       // an AcquireAll
 };
 
 class CommandLog {
@@ -52,6 +54,9 @@ class CommandLog {
   // scope: the session's id, empty for bare leases.
   static std::string Key(absl::string_view scope, const KeyName& name,
                          absl::string_view command_id);
+  // Of an AcquireAll.
+  static std::string SetKey(absl::string_view scope, absl::string_view ns,
+                            absl::string_view command_id);
 
   Found Find(const std::string& key, uint64_t digest, BootTime now);
   void Begin(const std::string& key, uint64_t digest, UnderWay under_way);

@@ -72,6 +72,31 @@ struct Acquire {
   std::string command_id;
 };
 
+struct KeyAndMode {
+  std::string key;
+  Mode mode = Mode::kExclusive;
+  uint32_t limit = 0;
+};
+
+// Answered by AllGranted or NoneGranted, or a Status.
+struct AcquireAll {
+  CommandHead head;
+  std::string ns;
+  std::vector<KeyAndMode> keys;
+  std::string owner;
+  std::string session_id;
+  Reentry reentry = Reentry::kAllow;
+  std::optional<absl::Duration> lease;
+  absl::Duration wait;
+  std::optional<absl::Duration> max_hold;  // explicit 0: no limit
+  absl::Duration min_hold;
+  absl::Duration feed;
+  Ordering ordering = Ordering::kDefault;
+  std::string note;
+  std::string traceparent;
+  std::string command_id;
+};
+
 struct Renew {
   CommandHead head;
   KeyName name;
@@ -172,9 +197,9 @@ struct Drain {
   absl::Duration limit;
 };
 
-using Command =
-    std::variant<OpenSession, Acquire, Renew, Release, Feed, Cancel, LostAck, Ping, Inspect, List,
-                 ListSessions, CloseSession, ForceRelease, ChannelClosed, SlowReader, Drain>;
+using Command = std::variant<OpenSession, Acquire, AcquireAll, Renew, Release, Feed, Cancel,
+                             LostAck, Ping, Inspect, List, ListSessions, CloseSession, ForceRelease,
+                             ChannelClosed, SlowReader, Drain>;
 
 // ---- Events ---------------------------------------------------------------
 
@@ -212,6 +237,17 @@ struct NotAcquired {
   uint32_t queue_length = 0;
   std::vector<CycleStep>
       cycle;  // kDeadlock: the refused one first; the last one waits for a key of his
+};
+
+// One for each key, in the request's order. Each has a `waited` and lease of its own.
+struct AllGranted {
+  std::vector<Grant> grants;
+};
+
+// Of an AcquireAll: the key that could not be had, and why.
+struct NoneGranted {
+  KeyName busy;
+  NotAcquired why;
 };
 
 struct RenewAnswer {
@@ -269,9 +305,9 @@ struct ForceAnswer {
 // Answers the command `request_id` of the event's channel.
 struct Reply {
   uint64_t request_id = 0;
-  std::variant<Grant, NotAcquired, RenewAnswer, ReleaseAnswer, FeedAnswer, LostAckAnswer,
-               InspectAnswer, ListAnswer, SessionsAnswer, CloseSessionAnswer, ForceAnswer,
-               absl::Status>
+  std::variant<Grant, NotAcquired, AllGranted, NoneGranted, RenewAnswer, ReleaseAnswer, FeedAnswer,
+               LostAckAnswer, InspectAnswer, ListAnswer, SessionsAnswer, CloseSessionAnswer,
+               ForceAnswer, absl::Status>
       result;
 };
 

@@ -13,6 +13,10 @@ void EngineCore::Send(uint64_t channel, decltype(Event::body) body) {
 }
 
 void EngineCore::Answer1(ReplyTo to, Answer answer) {
+  if (to.channel == kSetChannel) {
+    set_answers_.push_back(Reply{to.request_id, std::move(answer)});
+    return;
+  }
   Send(to.channel, Reply{to.request_id, std::move(answer)});
 }
 
@@ -118,6 +122,9 @@ void EngineCore::Advance() {
         break;
       case TimerKind::kLine:
         OnLineTimer(timer->id);
+        break;
+      case TimerKind::kSet:
+        OnSetTimer(timer->id);
         break;
       case TimerKind::kDrain:
         OnDrainTimer();

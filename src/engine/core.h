@@ -8,13 +8,16 @@
 //   grants.cc     what the store answered to an attempt to take a key
 //   release.cc    release, renew by hand, feed, lost_ack
 //   watchdog.cc   renewals, the end of leases, max hold, missed feeds, loss
+//   acquire_all.cc  several keys, all or nothing
 //   retries.cc    commands that come again
 //   status.cc     inspect, list, drain, bookkeeping checks
 //   waits.cc      who waits for whom, and cycles of that
 //   admin.cc      what an operator does to sessions and holds
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +25,7 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "src/engine/acquire_all.h"
 #include "src/engine/command_log.h"
 #include "src/engine/deadlock.h"
 #include "src/engine/engine.h"
@@ -37,6 +41,7 @@ class EngineCore {
   // Each is one input. `now_` is set by Engine before.
   void Handle(OpenSession command);
   void Handle(Acquire command);
+  void Handle(AcquireAll command);
   void Handle(Renew command);
   void Handle(Release command);
   void Handle(Feed command);
@@ -88,6 +93,10 @@ class EngineCore {
   Session* FindSession(absl::string_view session_id);
   Session* SessionOfChannel(uint64_t channel);
   Session* SessionById(LocalId id);
+  // A command on a session's own stream is that session's; others may name one. OK with null: a
+  // bare lease.
+  absl::Status OwnSession(ReplyTo reply_to, std::string* session_id, Session** session);
+  absl::Status NamedSession(const std::string& session_id, Session** session);
   void ArmSession(Session& session);
   void OnSessionTimer(LocalId id);
   // Gives back everything and forgets the session. With a status the stream
@@ -182,14 +191,43 @@ class EngineCore {
   void Lose(Hold& hold, LossReason reason, bool gone);
   BootTime ValidityEnd(const Hold& hold) const;
 
+  // ---- acquire_all.cc
+  AcquireSet* SetById(LocalId id);
+  void BookSet(AcquireSet& set, const Caller& caller);
+  // Goes for the next key, or answers where there is none.
+  void GoOn(AcquireSet& set);
+  void TryMember(AcquireSet& set, size_t member);
+  // With nothing held, in the line of `first`.
+  void StartOver(AcquireSet& set, size_t first);
+  // Of one of the acquires that the sets have under way.
+  void OnSetAnswer(uint64_t request, Answer& answer);
+  void OnMemberRefused(AcquireSet& set, const Answer& answer);
+  bool AllStillHeld(const AcquireSet& set);
+  void Complete(AcquireSet& set);
+  void CompleteMember(const AcquireSet& set, Grant& grant, BootTime complete);
+  // Undoes what is held.
+  void GiveBackMembers(AcquireSet& set);
+  void UndoMember(const AcquireSet& set, const Grant& grant);
+  // Takes back what it has and had under way, answers and forgets it.
+  void EndSet(AcquireSet& set, const Answer& answer);
+  void ForgetSet(AcquireSet& set);
+  void DropCaller(AcquireSet& set, ReplyTo to);
+  void CancelSet(ReplyTo target);
+  void OnSetChannelClosed(uint64_t channel);
+  void OnSetTimer(LocalId id);
+
   // ---- retries.cc
+  // How many commands a hold keeps from being forgotten while it lives.
+  static constexpr size_t kPinnedCommands = 64;
   // Whether the command was answered, or joined to its first copy, here.
   bool AnsweredBefore(Acquire& command, const std::string& key, std::unique_ptr<Waiter>& waiter);
+  bool AnsweredBefore(AcquireAll& command, const std::string& key, AcquireSet& set);
   bool AnsweredBefore(const Release& command, const std::string& key);
   bool AnsweredBefore(const Renew& command, const std::string& key);
   Answer CopyOf(const LoggedAnswer& logged, const Caller& caller);
   std::string EngineOpId();
   static uint64_t DigestOf(const Acquire& command);
+  static uint64_t DigestOf(const AcquireAll& command);
 
   // ---- status.cc
   void OnInspectReply(const Pending& pending, StoreReply& reply);
@@ -250,6 +288,12 @@ class EngineCore {
 
   // Of owners who may hold something.
   absl::flat_hash_map<std::string, absl::flat_hash_set<LocalId>> owner_waits_;
+  absl::flat_hash_map<LocalId, std::unique_ptr<AcquireSet>> sets_;
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, LocalId> set_of_;  // as waiter_of_
+  absl::flat_hash_map<uint64_t, absl::flat_hash_set<LocalId>> channel_sets_;
+  absl::flat_hash_map<uint64_t, LocalId> set_requests_;  // of the acquires under way
+  // What those were answered; worked on at the end of the input.
+  std::deque<Reply> set_answers_;
 
   absl::flat_hash_map<LocalId, std::unique_ptr<Line>> lines_;
   absl::flat_hash_map<KeyName, LocalId> line_ids_;

@@ -8,9 +8,6 @@
 namespace holdfast::engine {
 namespace {
 
-// How many commands a hold keeps from being forgotten while it lives.
-constexpr size_t kPinnedCommands = 64;
-
 // A retry a little after the moment when the key should be free.
 constexpr absl::Duration kAfterExpiry = absl::Milliseconds(2);
 
@@ -92,7 +89,7 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   }
   Hold* hold = waiter->session != 0 ? &RecordGrant(line, *waiter, op, granted) : nullptr;
   if (!waiter->log_key.empty() && !waiter->replay_only) {
-    LoggedAnswer logged{grant, op.sent};
+    LoggedAnswer logged{grant, op.sent, 0, {}};
     if (hold != nullptr) logged.hold = hold->id;
     const bool pinned = hold != nullptr && hold->commands.size() < kPinnedCommands;
     if (pinned) hold->commands.push_back(waiter->log_key);
@@ -150,11 +147,13 @@ Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op
     hold->note = waiter.command.note;
     hold->lease = waiter.lease;
     hold->granted = op.sent;
+    hold->partial = waiter.of_set;
     hold_ids_[granted.hold_id] = hold->id;
     SessionById(waiter.session)->holds.insert(hold->id);
     line.holds.push_back(hold->id);
     holds_[hold->id] = std::move(owned);
   }
+  if (!waiter.of_set) hold->partial = false;
   hold->token = granted.token;
   hold->count = granted.hold_count;
   hold->lease = std::max(hold->lease, waiter.lease);
@@ -216,7 +215,7 @@ void EngineCore::TellContended(Line& line) {
   for (const LocalId id : line.holds) {
     Hold& hold = *HoldById(id);
     const Session* session = SessionById(hold.session);
-    if (hold.contended || session == nullptr || session->channel == 0) continue;
+    if (hold.contended || hold.partial || session == nullptr || session->channel == 0) continue;
     hold.contended = true;
     Send(session->channel, Contended{hold.ref.name, hold.ref.hold_id});
   }

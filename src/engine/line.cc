@@ -32,6 +32,12 @@ Line* EngineCore::LineById(LocalId id) {
 }
 
 void EngineCore::FinishInput() {
+  while (!set_answers_.empty()) {
+    Reply reply = std::move(set_answers_.front());
+    set_answers_.pop_front();
+    OnSetAnswer(reply.request_id, reply.result);
+    if (set_answers_.empty()) CheckDrained();
+  }
   EndClosedSessions();
   for (const LocalId id : std::exchange(maybe_idle_, {})) {
     Line* line = LineById(id);

@@ -35,7 +35,8 @@ struct Session {
   BootTime last_ping;
   absl::flat_hash_set<LocalId> holds;
   absl::flat_hash_set<LocalId> waiters;
-  bool closing = false;  // an operator's wish: it ends with its last hold
+  bool closing = false;               // an operator's wish: it ends with its last hold
+  absl::flat_hash_set<LocalId> sets;  // AcquireAlls that are not answered yet
 
   BootTime ends() const {
     return ttl == absl::ZeroDuration() ? BootTime::Infinite() : last_ping + ttl;
@@ -63,6 +64,8 @@ struct Hold {
   bool renewing = false;
   bool lost = false;  // told; it is given back on lost_ack, or forgotten at lease_end
   bool contended = false;
+  bool partial =
+      false;  // part of an AcquireAll that is not complete: its client knows nothing of it
   BootTime timer_at = BootTime::Infinite();  // the earliest timer that is queued for it
   std::vector<std::string> commands;         // keys of the command log that live as long as it does
 
@@ -88,6 +91,8 @@ struct Waiter {
   std::string log_key;  // empty: no command_id
   uint64_t digest = 0;
   LocalId session = 0;
+  bool of_set = false;  // one key of an AcquireAll: the engine itself is the caller
+  bool set_holds_some = false;
   Line* line = nullptr;
   std::list<LocalId>::iterator place;  // in line->waiters, where in_line
   bool in_line = false;
@@ -102,8 +107,8 @@ struct Waiter {
   std::string op_id;
 
   bool waits() const { return command.wait > absl::ZeroDuration(); }
-  // While it waits its owner may hold other keys.
-  bool may_block() const { return waits() && in_line && !owner_is_new; }
+  // While it waits its owner may hold other keys. A set with keys in hand gives way by itself.
+  bool may_block() const { return waits() && in_line && !owner_is_new && !set_holds_some; }
 };
 
 // One step of a key at the store. A key's steps go one after the other.
@@ -120,8 +125,9 @@ struct LineOp {
   HoldRef ref;
   std::string op_id;
   LocalId waiter = 0;  // kTry, kProbe, kReplay; 0: it gave up meanwhile
-  LocalId hold = 0;    // kRelease: this engine's record, 0: a bare lease
-  Callers callers;     // kRelease; empty: they were told UNAVAILABLE, it is done anyway
+  // kRelease, and kUndo of a grant that was recorded: this engine's record, 0: a bare lease.
+  LocalId hold = 0;
+  Callers callers;  // kRelease; empty: they were told UNAVAILABLE, it is done anyway
   std::string log_key;
   uint64_t request = 0;                     // in flight as this store request
   BootTime sent;                            // the latest attempt

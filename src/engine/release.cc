@@ -67,7 +67,8 @@ void EngineCore::Handle(Release command) {
 void EngineCore::FinishRelease(LineOp& op, Answer answer, bool had_effect) {
   if (!op.log_key.empty()) {
     if (had_effect) {
-      log_.Finish(op.log_key, LoggedAnswer{std::get<ReleaseAnswer>(answer), now_}, false, now_);
+      log_.Finish(op.log_key, LoggedAnswer{std::get<ReleaseAnswer>(answer), now_, 0, {}}, false,
+                  now_);
     } else {
       log_.Abandon(op.log_key);
     }
@@ -110,6 +111,16 @@ void EngineCore::OnReleaseReply(Line& line, LineOp op, StoreReply& reply) {
 
 void EngineCore::OnGiveBackReply(Line& line, const LineOp& op, const StoreReply& reply) {
   const auto* released = std::get_if<Released>(&reply.result);
+  Hold* hold = HoldById(op.hold);
+  if (hold != nullptr) {
+    if (hold->releasing > 0) hold->releasing--;
+    if (released != nullptr) {
+      hold->count = released->hold_count;
+      if (hold->count == 0) DropHold(*hold);
+    } else if (std::holds_alternative<HoldGone>(reply.result) && !hold->lost) {
+      Lose(*hold, LossReason::kStoreLostIt, /*gone=*/true);
+    }
+  }
   if (released != nullptr && released->kept_for > absl::ZeroDuration()) {
     RetryAt(line, now_ + released->kept_for);
   }
@@ -165,7 +176,7 @@ void EngineCore::OnClientRenewReply(Pending pending, StoreReply& reply) {
       }
     }
     if (!pending.log_key.empty()) {
-      log_.Finish(pending.log_key, LoggedAnswer{answer, pending.sent}, false, now_);
+      log_.Finish(pending.log_key, LoggedAnswer{answer, pending.sent, 0, {}}, false, now_);
     }
     for (const Caller& caller : pending.callers) {
       Answer1(caller.to, AnswerFor(caller, answer, pending.sent));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
 #include "src/base/status.h"
 #include "src/engine/core.h"
 #include "src/engine/times.h"
@@ -27,10 +28,33 @@ uint64_t EngineCore::DigestOf(const Acquire& command) {
                       command.max_hold.value_or(kUnset), command.min_hold, command.feed);
 }
 
+uint64_t EngineCore::DigestOf(const AcquireAll& command) {
+  uint64_t digest = command.keys.size();
+  for (size_t i = 0; i < command.keys.size(); ++i) {
+    digest = absl::HashOf(digest, command.keys[i].key, DigestOf(MemberCommand(command, i)));
+  }
+  return digest;
+}
+
 EngineCore::Answer EngineCore::CopyOf(const LoggedAnswer& logged, const Caller& caller) {
   if (const auto* release = std::get_if<ReleaseAnswer>(&logged.answer)) return *release;
   if (const auto* renewal = std::get_if<RenewAnswer>(&logged.answer)) {
     return AnswerFor(caller, *renewal, logged.sent);
+  }
+  if (const auto* all = std::get_if<AllGranted>(&logged.answer)) {
+    AllGranted copy = *all;
+    for (size_t i = 0; i < copy.grants.size(); ++i) {
+      const Hold* hold = HoldById(logged.holds[i]);
+      if (hold == nullptr || hold->lost) {
+        return Fail(Reason::kLeaseExpired, "command_id",
+                    absl::StrCat("this command was run before, and the hold it got of \"",
+                                 copy.grants[i].name.key, "\" is over"));
+      }
+      const BootTime sent = logged.sent + copy.grants[i].waited;
+      copy.grants[i].lease = hold->lease_end - sent;
+      copy.grants[i] = AnswerFor(caller, std::move(copy.grants[i]), sent);
+    }
+    return copy;
   }
   const Hold* hold = HoldById(logged.hold);
   if (hold == nullptr || hold->lost) {
@@ -71,6 +95,32 @@ bool EngineCore::AnsweredBefore(Acquire& command, const std::string& key,
       return false;
     }
   } else {
+    return false;
+  }
+  return true;
+}
+
+bool EngineCore::AnsweredBefore(AcquireAll& command, const std::string& key, AcquireSet& set) {
+  const Caller caller{command.head.reply_to, command.head.received};
+  const CommandLog::Found found = log_.Find(key, DigestOf(command), now_);
+  const bool bare = command.session_id.empty();
+  if (std::holds_alternative<CommandLog::New>(found)) return false;
+  if (std::holds_alternative<CommandLog::Mismatch>(found)) {
+    Answer1(caller.to, Mismatch());
+  } else if (const auto* under_way = std::get_if<UnderWay>(&found)) {
+    BookSet(*SetById(under_way->set), caller);
+  } else if (const auto* logged = std::get_if<LoggedAnswer>(&found)) {
+    if (!bare) {
+      Answer1(caller.to, CopyOf(*logged, caller));
+      return true;
+    }
+    command.owner = std::get<AllGranted>(logged->answer).grants[0].owner;
+    set.replay_only = true;
+    return false;
+  } else if (!bare || command.owner.empty()) {
+    Answer1(caller.to, Forgotten());
+  } else {
+    set.replay_only = set.known_forgotten = true;
     return false;
   }
   return true;

@@ -45,7 +45,7 @@ void EngineCore::Handle(Ping command) {
   for (const LocalId id : session->holds) {
     const Hold& hold = *HoldById(id);
     // Max hold bounds this hold alone, by what its grant said.
-    if (hold.lost || hold.being_released() || hold.at_max_hold()) continue;
+    if (hold.partial || hold.lost || hold.being_released() || hold.at_max_hold()) continue;
     const absl::Duration remaining = hold.lease_end - command.head.received;
     if (!valid_for.has_value() || remaining < *valid_for) {
       valid_for = std::max(remaining, absl::ZeroDuration());
@@ -63,6 +63,7 @@ void EngineCore::Handle(ChannelClosed command) {
     if (!may_live) EndSession(*session, absl::OkStatus());
     return CheckDrained();
   }
+  OnSetChannelClosed(command.channel);
   const auto waiting = channel_waiters_.find(command.channel);
   if (waiting == channel_waiters_.end()) return;
   const absl::flat_hash_set<LocalId> ids = waiting->second;
@@ -104,6 +105,28 @@ Session* EngineCore::SessionById(LocalId id) {
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
+absl::Status EngineCore::OwnSession(ReplyTo reply_to, std::string* session_id, Session** session) {
+  *session = SessionOfChannel(reply_to.channel);
+  if (*session == nullptr) return absl::OkStatus();
+  if (!session_id->empty() && *session_id != (*session)->session_id) {
+    return Fail(Reason::kInvalidField, "session_id",
+                "session_id must be empty or the stream's own session");
+  }
+  *session_id = (*session)->session_id;
+  return absl::OkStatus();
+}
+
+absl::Status EngineCore::NamedSession(const std::string& session_id, Session** session) {
+  if (*session == nullptr && session_id.empty()) return absl::OkStatus();
+  if (*session == nullptr) *session = FindSession(session_id);
+  if (*session == nullptr) {
+    return Fail(Reason::kSessionNotFound, "session_id",
+                "no such session on this daemon: open one, or ask the daemon that opened it");
+  }
+  if (!(*session)->closing) return absl::OkStatus();
+  return Fail(Reason::kSessionClosed, "session_id", "an operator closed the session; open another");
+}
+
 void EngineCore::ArmSession(Session& session) {
   timers_.Add(Timer{session.ends(), TimerKind::kSession, session.id});
 }
@@ -117,16 +140,19 @@ void EngineCore::OnSessionTimer(LocalId id) {
 }
 
 void EngineCore::FailWaiters(Session& session, const absl::Status& status) {
+  const absl::Status ended = status.ok() ? Fail(Reason::kSessionNotFound, "session_id",
+                                                "the session ended while this command waited")
+                                         : status;
+  const absl::flat_hash_set<LocalId> sets = session.sets;
+  for (const LocalId set_id : sets) {
+    EndSet(*SetById(set_id), ended);
+  }
   const absl::flat_hash_set<LocalId> waiters = session.waiters;
   for (const LocalId waiter_id : waiters) {
     Waiter& waiter = *WaiterById(waiter_id);
     const bool on_stream =
         waiter.callers.size() == 1 && waiter.callers[0].to.channel == session.channel;
-    if (!on_stream || !status.ok()) {
-      AnswerAll(waiter.callers, status.ok() ? Fail(Reason::kSessionNotFound, "session_id",
-                                                   "the session ended while this command waited")
-                                            : status);
-    }
+    if (!on_stream || !status.ok()) AnswerAll(waiter.callers, ended);
     RemoveWaiter(waiter);
   }
 }
@@ -136,7 +162,7 @@ void EngineCore::EndSession(Session& session, const absl::Status& status) {
   const absl::flat_hash_set<LocalId> holds = session.holds;
   for (const LocalId hold_id : holds) {
     Hold& hold = *HoldById(hold_id);
-    if (session.channel != 0 && !status.ok() && !hold.lost) {
+    if (session.channel != 0 && !status.ok() && !hold.lost && !hold.partial) {
       Send(session.channel, Lost{hold.ref.name, hold.ref.owner, hold.ref.hold_id, hold.token,
                                  LossReason::kSessionClosed});
     }

@@ -71,10 +71,12 @@ void EngineCore::Handle(Drain command) {
     for (const auto& [id, session] : sessions_) {
       if (session->channel != 0) Send(session->channel, Draining{command.limit});
     }
+    const absl::Status status = Fail(Reason::kDraining, "", "the daemon is shutting down");
+    while (!sets_.empty()) EndSet(*sets_.begin()->second, status);
     std::vector<LocalId> waiting;
     for (const auto& [id, waiter] : waiters_) waiting.push_back(id);
     for (const LocalId id : waiting) {
-      AnswerWaiter(*WaiterById(id), Fail(Reason::kDraining, "", "the daemon is shutting down"));
+      AnswerWaiter(*WaiterById(id), status);
     }
   }
   CheckDrained();
@@ -141,6 +143,13 @@ std::optional<std::string> EngineCore::FindInconsistency() const {
       return "a waiter outlived its session";
     }
   }
+  for (const auto& [id, set] : sets_) {
+    if (!waiter_of_.contains({kSetChannel, set->request})) return "nobody works on an AcquireAll";
+    if (set->session != 0 && !sessions_.contains(set->session)) {
+      return "an AcquireAll outlived its session";
+    }
+  }
+  if (set_requests_.size() != sets_.size()) return "an AcquireAll has not one acquire under way";
   if (hold_ids_.size() != holds_.size()) return "hold ids and holds differ";
   return std::nullopt;
 }

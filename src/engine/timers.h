@@ -15,7 +15,7 @@
 
 namespace holdfast::engine {
 
-enum class TimerKind { kSession, kHold, kWaiter, kLine, kDrain };
+enum class TimerKind { kSession, kHold, kWaiter, kLine, kDrain, kSet };
 
 struct Timer {
   BootTime at;

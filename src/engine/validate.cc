@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/engine/validate.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/durations.h"
 #include "src/base/status.h"
+#include "src/engine/acquire_all.h"
 
 namespace holdfast::engine {
 namespace {
@@ -119,6 +121,35 @@ absl::Status Validate(const Acquire& command, const EngineOptions& options) {
                   CheckText(command.traceparent, "traceparent", limits::kMaxTraceparentBytes),
                   CheckId(command.command_id, "command_id", limits::kMaxCommandIdBytes),
                   CheckMode(command), CheckOrdering(command.ordering)});
+}
+
+absl::Status Validate(const AcquireAll& command, const EngineOptions& options) {
+  if (command.keys.empty() || command.keys.size() > limits::kMaxKeysPerAcquireAll) {
+    return Fail(Reason::kInvalidField, "keys",
+                absl::StrCat("keys must be 1 to ", limits::kMaxKeysPerAcquireAll));
+  }
+  absl::flat_hash_map<absl::string_view, size_t> seen;
+  for (size_t i = 0; i < command.keys.size(); ++i) {
+    const absl::Status valid = Validate(MemberCommand(command, i), options);
+    if (!valid.ok()) return OfKey(valid, i);
+    const auto [first, is_new] = seen.try_emplace(command.keys[i].key, i);
+    if (!is_new) {
+      return Fail(Reason::kInvalidField, absl::StrCat("keys[", i, "].key"),
+                  absl::StrCat("keys must be different, and keys[", i, "] is the same as keys[",
+                               first->second, "]"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OfKey(const absl::Status& status, size_t asked) {
+  const std::string field = FieldOf(status);
+  if (field == "owner" && status.code() == absl::StatusCode::kFailedPrecondition) {
+    return Fail(ReasonOf(status), field, absl::StrCat("keys[", asked, "]: ", status.message()));
+  }
+  if (field != "key" && field != "mode" && field != "limit") return status;
+  const std::string of_key = absl::StrCat("keys[", asked, "].", field);
+  return Fail(ReasonOf(status), of_key, absl::StrCat(of_key, ": ", status.message()));
 }
 
 absl::Status Validate(const Renew& command, const EngineOptions& options) {

@@ -12,6 +12,10 @@ namespace holdfast::engine {
 
 absl::Status Validate(const OpenSession& command, const EngineOptions& options);
 absl::Status Validate(const Acquire& command, const EngineOptions& options);
+// Fields of one key are named as in `keys[2].limit`.
+absl::Status Validate(const AcquireAll& command, const EngineOptions& options);
+// A failure of one key's acquire, as one of the set.
+absl::Status OfKey(const absl::Status& status, size_t asked);
 absl::Status Validate(const Renew& command, const EngineOptions& options);
 absl::Status Validate(const Release& command);
 absl::Status Validate(const Inspect& command);

@@ -79,6 +79,8 @@ void EngineCore::OnWatchdogReply(LocalId id, BootTime sent, StoreReply& reply) {
 }
 
 void EngineCore::Lose(Hold& hold, LossReason reason, bool gone) {
+  // Nobody was told that it was held. Its set finds out when it looks for completeness.
+  if (hold.partial) return gone ? DropHold(hold) : GiveBack(hold);
   const Session* session = SessionById(hold.session);
   if (session != nullptr && session->channel != 0) {
     Send(session->channel,
