@@ -22,7 +22,8 @@ constexpr int kMaxRoundsPerTurn = 64;
 // Also of an event that was moved out.
 bool IsGrant(const engine::Event& event) {
   const auto* reply = std::get_if<engine::Reply>(&event.body);
-  return reply != nullptr && std::holds_alternative<engine::Grant>(reply->result);
+  return reply != nullptr && (std::holds_alternative<engine::Grant>(reply->result) ||
+                              std::holds_alternative<engine::AllGranted>(reply->result));
 }
 
 uint64_t CeilMillis(absl::Duration d) {

@@ -152,6 +152,40 @@ absl::StatusOr<engine::Acquire> ToAcquire(v1::AcquireRequest&& request, engine::
   return command;
 }
 
+absl::StatusOr<engine::AcquireAll> ToAcquireAll(v1::AcquireAllRequest&& request,
+                                                engine::CommandHead head, const std::string& ns) {
+  const absl::StatusOr<engine::Reentry> reentry = FromMessage(request.reentry());
+  if (!reentry.ok()) return reentry.status();
+  const absl::StatusOr<engine::Ordering> ordering = FromMessage(request.ordering());
+  if (!ordering.ok()) return ordering.status();
+  DurationReader durations;
+  std::string& given_ns = *request.mutable_namespace_();
+  engine::AcquireAll command{
+      .head = std::move(head),
+      .ns = given_ns.empty() ? ns : std::move(given_ns),
+      .keys = {},
+      .owner = std::move(*request.mutable_owner()),
+      .session_id = std::move(*request.mutable_session_id()),
+      .reentry = *reentry,
+      .lease = durations.Optional(request.has_lease(), request.lease(), "lease"),
+      .wait = durations.OrZero(request.has_wait(), request.wait(), "wait"),
+      .max_hold = durations.Optional(request.has_max_hold(), request.max_hold(), "max_hold"),
+      .min_hold = durations.OrZero(request.has_min_hold(), request.min_hold(), "min_hold"),
+      .feed = durations.OrZero(request.has_feed(), request.feed(), "feed"),
+      .ordering = *ordering,
+      .note = std::move(*request.mutable_note()),
+      .traceparent = std::move(*request.mutable_traceparent()),
+      .command_id = std::move(*request.mutable_command_id()),
+  };
+  if (!durations.status().ok()) return durations.status();
+  for (v1::KeyAndMode& key : *request.mutable_keys()) {
+    const absl::StatusOr<Mode> mode = FromMessage(key.mode());
+    if (!mode.ok()) return mode.status();
+    command.keys.push_back(engine::KeyAndMode{std::move(*key.mutable_key()), *mode, key.limit()});
+  }
+  return command;
+}
+
 absl::StatusOr<engine::Renew> ToRenew(v1::RenewRequest&& request, engine::CommandHead head,
                                       const std::string& ns) {
   DurationReader durations;

@@ -25,6 +25,8 @@ namespace holdfast::server {
 absl::StatusOr<engine::OpenSession> ToOpenSession(v1::SessionOpen&& open, engine::CommandHead head);
 absl::StatusOr<engine::Acquire> ToAcquire(v1::AcquireRequest&& request, engine::CommandHead head,
                                           const std::string& ns);
+absl::StatusOr<engine::AcquireAll> ToAcquireAll(v1::AcquireAllRequest&& request,
+                                                engine::CommandHead head, const std::string& ns);
 absl::StatusOr<engine::Renew> ToRenew(v1::RenewRequest&& request, engine::CommandHead head,
                                       const std::string& ns);
 engine::Release ToRelease(v1::ReleaseRequest&& request, engine::CommandHead head,
@@ -36,6 +38,8 @@ absl::StatusOr<engine::ForceRelease> ToForceRelease(v1::ForceReleaseRequest&& re
 // ---- Answers
 void ToMessage(const engine::Grant& grant, v1::AcquireResponse& to);
 void ToMessage(const engine::NotAcquired& answer, v1::AcquireResponse& to);
+void ToMessage(const engine::AllGranted& answer, v1::AcquireAllResponse& to);
+void ToMessage(const engine::NoneGranted& answer, v1::AcquireAllResponse& to);
 void ToMessage(const engine::RenewAnswer& answer, v1::RenewResponse& to);
 void ToMessage(const engine::ReleaseAnswer& answer, v1::ReleaseResponse& to);
 void ToMessage(const engine::InspectAnswer& answer, v1::KeyState& to);

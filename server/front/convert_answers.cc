@@ -75,12 +75,31 @@ void HolderToMessage(const HolderState& holder, int64_t token, v1::Holder& to) {
   to.set_foreign(holder.foreign);
 }
 
+void GrantToMessage(const engine::Grant& grant, v1::Grant& message) {
+  message.set_namespace_(grant.name.ns);
+  message.set_key(grant.name.key);
+  message.set_owner(grant.owner);
+  message.set_hold_id(grant.hold_id);
+  message.set_mode(static_cast<v1::Mode>(grant.mode));
+  message.set_fencing_token(grant.token);
+  message.set_hold_count(grant.hold_count);
+  ToMessage(grant.lease, *message.mutable_lease());
+  ToMessage(grant.waited, *message.mutable_waited());
+  if (grant.max_hold_remaining.has_value()) {
+    ToMessage(*grant.max_hold_remaining, *message.mutable_max_hold_remaining());
+  }
+  message.set_session_id(grant.session_id);
+  ToMessage(SafetyMargin(grant.lease), *message.mutable_safety_margin());
+}
+
 // One result of a stream's reply.
 struct ReplyToMessage {
   v1::SessionReply& to;
 
   void operator()(const engine::Grant& grant) { ToMessage(grant, *to.mutable_acquire()); }
   void operator()(const engine::NotAcquired& answer) { ToMessage(answer, *to.mutable_acquire()); }
+  void operator()(const engine::AllGranted& all) { ToMessage(all, *to.mutable_acquire_all()); }
+  void operator()(const engine::NoneGranted& none) { ToMessage(none, *to.mutable_acquire_all()); }
   void operator()(const engine::RenewAnswer& answer) { ToMessage(answer, *to.mutable_renew()); }
   void operator()(const engine::ReleaseAnswer& answer) { ToMessage(answer, *to.mutable_release()); }
   void operator()(const engine::FeedAnswer&) { to.mutable_feed(); }
@@ -125,21 +144,7 @@ struct EventToMessage {
 
 void ToMessage(const engine::Grant& grant, v1::AcquireResponse& to) {
   to.set_outcome(v1::OUTCOME_ACQUIRED);
-  v1::Grant& message = *to.mutable_grant();
-  message.set_namespace_(grant.name.ns);
-  message.set_key(grant.name.key);
-  message.set_owner(grant.owner);
-  message.set_hold_id(grant.hold_id);
-  message.set_mode(static_cast<v1::Mode>(grant.mode));
-  message.set_fencing_token(grant.token);
-  message.set_hold_count(grant.hold_count);
-  ToMessage(grant.lease, *message.mutable_lease());
-  ToMessage(grant.waited, *message.mutable_waited());
-  if (grant.max_hold_remaining.has_value()) {
-    ToMessage(*grant.max_hold_remaining, *message.mutable_max_hold_remaining());
-  }
-  message.set_session_id(grant.session_id);
-  ToMessage(SafetyMargin(grant.lease), *message.mutable_safety_margin());
+  GrantToMessage(grant, *to.mutable_grant());
 }
 
 void ToMessage(const engine::NotAcquired& answer, v1::AcquireResponse& to) {
@@ -154,6 +159,21 @@ void ToMessage(const engine::NotAcquired& answer, v1::AcquireResponse& to) {
     message.set_owner_fingerprint(OwnerFingerprint(step.owner));
     message.set_note(step.note);
   }
+}
+
+void ToMessage(const engine::AllGranted& answer, v1::AcquireAllResponse& to) {
+  to.set_outcome(v1::OUTCOME_ACQUIRED);
+  for (const engine::Grant& grant : answer.grants) GrantToMessage(grant, *to.add_grants());
+}
+
+void ToMessage(const engine::NoneGranted& answer, v1::AcquireAllResponse& to) {
+  to.set_outcome(v1::OUTCOME_NOT_ACQUIRED);
+  to.set_reason(static_cast<v1::NotAcquiredReason>(answer.why.reason));
+  to.set_busy_key(answer.busy.key);
+  for (const HolderState& holder : answer.why.holders) {
+    HolderToMessage(holder, 0, *to.add_holders());
+  }
+  to.set_queue_length(answer.why.queue_length);
 }
 
 void ToMessage(const engine::RenewAnswer& answer, v1::RenewResponse& to) {

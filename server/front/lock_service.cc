@@ -71,6 +71,19 @@ class LockServiceImpl final : public Unary1<Unary2<Streams<v1::LockService::Serv
         EncodeResult<v1::AcquireResponse, engine::Grant, engine::NotAcquired>);
   }
 
+  grpc::ServerUnaryReactor* AcquireAll(Context* context, const Bytes* request,
+                                       Bytes* response) override {
+    return UnaryCall::Start<engine::AcquireAll>(
+        front_, context, response,
+        [&](engine::CommandHead head) -> absl::StatusOr<engine::AcquireAll> {
+          v1::AcquireAllRequest message;
+          const absl::Status status = Decode(*request, message);
+          if (!status.ok()) return status;
+          return ToAcquireAll(std::move(message), std::move(head), front_.default_namespace);
+        },
+        EncodeResult<v1::AcquireAllResponse, engine::AllGranted, engine::NoneGranted>);
+  }
+
   grpc::ServerUnaryReactor* Renew(Context* context, const Bytes* request,
                                   Bytes* response) override {
     return UnaryCall::Start<engine::Renew>(
@@ -141,9 +154,6 @@ class LockServiceImpl final : public Unary1<Unary2<Streams<v1::LockService::Serv
     return PagedCall::Start(front_, context, ListKeys(front_, *request));
   }
 
-  grpc::ServerUnaryReactor* AcquireAll(Context* context, const Bytes*, Bytes*) override {
-    return UnsupportedUnary(context, "acquire_all");
-  }
   grpc::ServerWriteReactor<Bytes>* Watch(Context* context, const Bytes*) override {
     return UnsupportedStream(context, "watch");
   }

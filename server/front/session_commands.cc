@@ -171,7 +171,8 @@ absl::StatusOr<engine::Command> SessionStream::ToCommand(v1::SessionCommand& com
       converted = engine::Ping{std::move(head)};
       break;
     case v1::SessionCommand::kAcquireAll:
-      converted = Unsupported("acquire_all");
+      set(ToAcquireAll(std::move(*command.mutable_acquire_all()), std::move(head),
+                       front_.default_namespace));
       break;
     case v1::SessionCommand::kCancel:
     case v1::SessionCommand::COMMAND_NOT_SET:
@@ -193,6 +194,8 @@ void SessionStream::PostCommands(Batch batch) {
     // Names the session, so that a command that arrives after its end cannot become a bare lease.
     auto* acquire = std::get_if<engine::Acquire>(&command);
     if (acquire != nullptr && acquire->session_id.empty()) acquire->session_id = session_id_;
+    auto* all = std::get_if<engine::AcquireAll>(&command);
+    if (all != nullptr && all->session_id.empty()) all->session_id = session_id_;
     std::visit(
         [&ids](const auto& c) {
           if constexpr (requires { c.head; }) ids.push_back(c.head.reply_to.request_id);

@@ -4,6 +4,16 @@
 #include "src/base/status.h"
 
 namespace holdfast::server {
+namespace {
+
+std::vector<engine::Grant> GrantsIn(const engine::Reply* reply) {
+  if (reply == nullptr) return {};
+  if (const auto* grant = std::get_if<engine::Grant>(&reply->result)) return {*grant};
+  if (const auto* all = std::get_if<engine::AllGranted>(&reply->result)) return all->grants;
+  return {};
+}
+
+}  // namespace
 
 UnaryCall::UnaryCall(const Front& front, grpc::CallbackServerContext* context,
                      grpc::ByteBuffer* response, Encoder encode)
@@ -30,14 +40,14 @@ bool UnaryCall::Deliver(absl::Span<engine::Event> events) {
   auto* end = std::get_if<engine::EndStream>(&events[0].body);
   auto* reply = std::get_if<engine::Reply>(&events[0].body);
   if (end == nullptr && reply == nullptr) return true;
-  const auto* grant = reply == nullptr ? nullptr : std::get_if<engine::Grant>(&reply->result);
+  std::vector<engine::Grant> grants = GrantsIn(reply);
   End expected = End::kNotYet;
   if (!end_.compare_exchange_strong(expected, End::kAnswered)) {
     // The call is over: of gRPC's things nothing may be touched any more.
-    if (grant != nullptr) Undo(*grant);
+    Undo(grants);
     return false;
   }
-  if (grant != nullptr) granted_ = *grant;
+  granted_ = std::move(grants);
   if (end != nullptr) {
     Answer(end->status);
   } else if (const auto* failed = std::get_if<absl::Status>(&reply->result)) {
@@ -58,18 +68,20 @@ void UnaryCall::OnCancel() {
 
 void UnaryCall::OnDone() {
   const bool unheard = end_ == End::kAnswered && context_->IsCancelled();
-  if (unheard && granted_.has_value()) Undo(*granted_);
+  if (unheard) Undo(granted_);
   self_.reset();  // may be the end of this
 }
 
-void UnaryCall::Undo(const engine::Grant& grant) {
-  if (retryable_) return;
-  // Nobody waits for its answer: the channel has no sink.
+void UnaryCall::Undo(const std::vector<engine::Grant>& grants) {
+  if (retryable_ || grants.empty()) return;
+  // Nobody waits for the answers: the channel has no sink.
   const uint64_t channel = front_.loop->NewChannel();
-  front_.loop->PostUnrefusable(
-      {channel,
-       nullptr,
-       {engine::Release{HeadFor(front_, channel, 1), grant.name, grant.owner, grant.hold_id, ""}}});
+  Batch batch{channel, nullptr, {}};
+  for (const engine::Grant& grant : grants) {
+    batch.commands.push_back(engine::Release{HeadFor(front_, channel, batch.commands.size() + 1),
+                                             grant.name, grant.owner, grant.hold_id, ""});
+  }
+  front_.loop->PostUnrefusable(std::move(batch));
 }
 
 }  // namespace holdfast::server

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "server/engine_loop.h"
 #include "server/front/front.h"
@@ -52,7 +52,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public EventSink {
   void OnDone() override;
   void Send(absl::StatusOr<engine::Command> command);
   void Answer(const absl::Status& status);
-  void Undo(const engine::Grant& grant);
+  void Undo(const std::vector<engine::Grant>& grants);
 
   const Front& front_;
   grpc::CallbackServerContext* const context_;
@@ -64,7 +64,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor, public EventSink {
   // Whoever changes it finishes the call, and may use context_ and response_ until then.
   std::atomic<End> end_{End::kNotYet};
   // Written by whoever made end_ kAnswered, before it finishes the call.
-  std::optional<engine::Grant> granted_;
+  std::vector<engine::Grant> granted_;
 };
 
 template <typename Command>
@@ -75,7 +75,8 @@ grpc::ServerUnaryReactor* UnaryCall::Start(const Front& front, grpc::CallbackSer
   std::shared_ptr<UnaryCall> call(new UnaryCall(front, context, response, std::move(encode)));
   call->self_ = call;
   absl::StatusOr<Command> command = make(HeadFor(front, call->channel_, 1));
-  if constexpr (std::is_same_v<Command, engine::Acquire>) {
+  if constexpr (std::is_same_v<Command, engine::Acquire> ||
+                std::is_same_v<Command, engine::AcquireAll>) {
     call->retryable_ = command.ok() && !command->command_id.empty();
   }
   if (command.ok()) {

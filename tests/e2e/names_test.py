@@ -65,12 +65,9 @@ def test_an_ordering_of_a_later_version_is_unimplemented_by_name(client, open_se
     assert client.inspect("k").free
 
 
-def test_calls_of_a_later_version_are_unimplemented_by_name(client, open_session):
-    session = open_session()
-    all_keys = requests_pb2.AcquireAllRequest(keys=[requests_pb2.KeyAndMode(key="k")])
+def test_calls_of_a_later_version_are_unimplemented_by_name(client):
     admin = admin_pb2_grpc.AdminServiceStub(client.channel)
     calls = {
-        "acquire_all": lambda: client.stub.AcquireAll(all_keys, timeout=5),
         "watch": lambda: list(client.stub.Watch(lock_pb2.WatchRequest(), timeout=5)),
         "drain": lambda: admin.Drain(admin_pb2.DrainRequest(), timeout=5),
         "diagnose": lambda: admin.Diagnose(admin_pb2.DiagnoseRequest(), timeout=5),
@@ -80,9 +77,6 @@ def test_calls_of_a_later_version_are_unimplemented_by_name(client, open_session
             call()
         refused = refusal_of(failed.value)
         assert refused == ("UNIMPLEMENTED", "UNSUPPORTED") and refused.field == feature
-    with pytest.raises(Refused) as refused:
-        session.begin(acquire_all=all_keys).result(5)
-    assert refused.value == ("UNIMPLEMENTED", "UNSUPPORTED") and refused.value.field == "acquire_all"
 
 
 @pytest.mark.parametrize("fields, feature", [

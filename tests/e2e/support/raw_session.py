@@ -15,7 +15,8 @@ from holdfast.v1 import lock_pb2_grpc, requests_pb2, session_pb2
 
 from support.channels import channel_to
 from support.holders_clock import Hold, SessionClock
-from support.requests import Refused, acquire_request, loss_name, outcome, refusal_of, seconds, with_durations
+from support.requests import (Refused, acquire_all_request, acquire_request, loss_name, outcome, refusal_of, seconds,
+                              with_durations)
 from support.waiting import boot_now, until
 
 _END = object()
@@ -112,6 +113,15 @@ class RawSession:
         assert outcome(response) == "ACQUIRED", response
         return self.holds[response.grant.hold_id]
 
+    def begin_acquire_all(self, keys, **fields):
+        return self.begin(acquire_all=acquire_all_request(keys, **fields))
+
+    def acquire_all(self, keys, within=30, **fields):
+        """The holds, in the order of the keys."""
+        response = self.begin_acquire_all(keys, **fields).result(within)
+        assert outcome(response) == "ACQUIRED", response
+        return [self.holds[grant.hold_id] for grant in response.grants]
+
     def begin_release(self, hold, **fields):
         claim = {"namespace": hold.namespace, "key": hold.key, "owner": hold.owner, "hold_id": hold.hold_id}
         return self.begin(release=requests_pb2.ReleaseRequest(**{**claim, **fields}))
@@ -202,13 +212,19 @@ class RawSession:
             return future.set_exception(Refused(reply.error))
         answer = getattr(reply, kind)
         if kind == "acquire" and outcome(answer) == "ACQUIRED":
-            known = self.holds.get(answer.grant.hold_id)
-            if known:
-                known.on_grant(sent, answer.grant)
-            else:
-                self.holds[answer.grant.hold_id] = Hold(self.clock, sent, answer.grant)
-                self._outgoing.put(session_pb2.SessionRequest())  # the next ping may be due earlier now
+            self._on_grant(sent, answer.grant)
+        if kind == "acquire_all" and outcome(answer) == "ACQUIRED":
+            for grant in answer.grants:
+                self._on_grant(sent, grant)
         future.set_result(answer)
+
+    def _on_grant(self, sent, grant):
+        known = self.holds.get(grant.hold_id)
+        if known:
+            known.on_grant(sent, grant)
+        else:
+            self.holds[grant.hold_id] = Hold(self.clock, sent, grant)
+            self._outgoing.put(session_pb2.SessionRequest())  # the next ping may be due earlier now
 
     # ---- The end
 

@@ -30,6 +30,12 @@ def acquire_request(key, **fields):
     return requests_pb2.AcquireRequest(key=key, **with_durations(fields))
 
 
+def acquire_all_request(keys, **fields):
+    """Keys are texts (EXCLUSIVE) or KeyAndMode messages."""
+    wanted = [requests_pb2.KeyAndMode(key=key) if isinstance(key, str) else key for key in keys]
+    return requests_pb2.AcquireAllRequest(keys=wanted, **with_durations(fields))
+
+
 class Refused(Exception):
     """An error of the contract, from a stream or from a unary call."""
 
@@ -66,8 +72,9 @@ def loss_name(lost):
 
 def outcome(response):
     """ACQUIRED, or why not."""
+    granted = response.grants if hasattr(response, "grants") else response.HasField("grant")
     if response.outcome == types_pb2.OUTCOME_ACQUIRED:
-        assert response.HasField("grant") and not response.reason
+        assert granted and not response.reason
         return "ACQUIRED"
-    assert response.outcome == types_pb2.OUTCOME_NOT_ACQUIRED and not response.HasField("grant")
+    assert response.outcome == types_pb2.OUTCOME_NOT_ACQUIRED and not granted
     return types_pb2.NotAcquiredReason.Name(response.reason).removeprefix("NOT_ACQUIRED_REASON_")

@@ -5,7 +5,7 @@ import grpc
 from holdfast.v1 import lock_pb2, lock_pb2_grpc, requests_pb2
 
 from support.channels import channel_to
-from support.requests import acquire_request, outcome, refusal_of, with_durations
+from support.requests import acquire_all_request, acquire_request, outcome, refusal_of, with_durations
 from support.waiting import until
 
 
@@ -32,6 +32,15 @@ class UnaryClient:
 
     def begin_acquire(self, key, timeout=30, **fields):
         return self.stub.Acquire.future(acquire_request(key, **fields), timeout=timeout)
+
+    def try_acquire_all(self, keys, timeout=30, **fields):
+        return self.call("AcquireAll", acquire_all_request(keys, **fields), timeout)
+
+    def acquire_all(self, keys, **fields):
+        """The grants, in the order of the keys."""
+        response = self.try_acquire_all(keys, **fields)
+        assert outcome(response) == "ACQUIRED", response
+        return response.grants
 
     def release(self, grant, **fields):
         """How often the owner still holds the key."""

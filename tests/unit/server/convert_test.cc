@@ -103,6 +103,39 @@ TEST(ToAcquire, EachBadDurationNamesItsField) {
   }
 }
 
+TEST(ToAcquireAll, EachKeyHasAModeOfItsOwn) {
+  v1::AcquireAllRequest request;
+  request.add_keys()->set_key("a");
+  v1::KeyAndMode& permit = *request.add_keys();
+  permit.set_key("b");
+  permit.set_mode(v1::MODE_PERMIT);
+  permit.set_limit(3);
+  *request.mutable_wait() = Span(2);
+  const auto command = ToAcquireAll(v1::AcquireAllRequest(request), {}, "shop");
+  ASSERT_TRUE(command.ok());
+  EXPECT_EQ(command->ns, "shop");
+  EXPECT_EQ(command->wait, absl::Seconds(2));
+  ASSERT_EQ(command->keys.size(), 2u);
+  EXPECT_EQ(command->keys[0].mode, Mode::kExclusive);
+  EXPECT_EQ(command->keys[1].mode, Mode::kPermit);
+  EXPECT_EQ(command->keys[1].limit, 3u);
+  permit.set_mode(static_cast<v1::Mode>(77));
+  const auto bad = ToAcquireAll(std::move(request), {}, "shop");
+  EXPECT_EQ(FieldOf(bad.status()), "mode");
+}
+
+TEST(Answers, OfASetNameTheBusyKey) {
+  engine::NoneGranted none{{"shop", "b"}, {engine::NotAcquiredReason::kBusy, {}, 4}};
+  none.why.holders.resize(1);
+  none.why.holders[0].owner = kOwner;
+  v1::AcquireAllResponse message;
+  ToMessage(none, message);
+  EXPECT_EQ(message.outcome(), v1::OUTCOME_NOT_ACQUIRED);
+  EXPECT_EQ(message.busy_key(), "b");
+  EXPECT_EQ(message.queue_length(), 4u);
+  EXPECT_NE(message.holders(0).owner_fingerprint(), kOwner);
+}
+
 TEST(Answers, TheOwnerGoesToItsHolderOnly) {
   engine::Grant grant;
   grant.owner = kOwner;
