@@ -135,7 +135,7 @@ void SimClient::Act() {
   if (stopped_ || (!plan_.bare && !opened_) || !daemon_->alive()) return;
   const int64_t dice = world_->Between(0, 99);
   if (dice < 40) {
-    if (asked_.size() < 4) TryAcquire();
+    if (asked_.size() < 4) plan_.keys.size() > 1 && dice < 15 ? TryAcquireAll() : TryAcquire();
   } else if (dice < 75) {
     TryRelease();
   } else if (dice < 85) {
@@ -184,14 +184,14 @@ void SimClient::Stop() {
   });
 }
 
-void SimClient::ChooseMode(engine::Acquire& acquire) {
+void SimClient::ChooseMode(Mode& mode, uint32_t& limit) {
   if (!plan_.all_modes) return;
   const int64_t dice = world_->Between(0, 9);
   if (dice < 4) {
-    acquire.mode = Mode::kShared;
+    mode = Mode::kShared;
   } else if (dice < 7) {
-    acquire.mode = Mode::kPermit;
-    acquire.limit = world_->Chance(0.95) ? 2 : 3;
+    mode = Mode::kPermit;
+    limit = world_->Chance(0.95) ? 2 : 3;
   }
 }
 
@@ -204,7 +204,7 @@ void SimClient::TryAcquire() {
     acquire.name = held[0]->name;  // nesting
     acquire.owner = held[0]->owner;
   }
-  ChooseMode(acquire);
+  ChooseMode(acquire.mode, acquire.limit);
   acquire.lease = world_->Millis(100, 400);
   if (world_->Chance(0.6)) acquire.wait = world_->Millis(5, 2000);
   acquire.max_hold = world_->Chance(0.3) ? world_->Millis(150, 900) : absl::ZeroDuration();
@@ -224,11 +224,56 @@ void SimClient::TryAcquire() {
   asked.mode = acquire.mode;
   asked.limit = acquire.limit;
   asked.command_id = acquire.command_id;
-  const auto make = [acquire](engine::CommandHead head) {
-    engine::Acquire copy = acquire;
-    copy.head = head;
-    return engine::Command(copy);
-  };
+  AskMaybeTwice(
+      asked,
+      [acquire](engine::CommandHead head) {
+        engine::Acquire copy = acquire;
+        copy.head = head;
+        return engine::Command(copy);
+      },
+      repeat);
+}
+
+void SimClient::TryAcquireAll() {
+  engine::AcquireAll all;
+  all.ns = "default";
+  all.owner = plan_.owners[world_->Between(0, plan_.owners.size() - 1)];
+  std::vector<std::string> keys = plan_.keys;
+  const auto count = static_cast<size_t>(world_->Between(1, keys.size()));
+  while (all.keys.size() < count) {
+    const auto at = keys.begin() + world_->Between(0, keys.size() - 1);
+    engine::KeyAndMode key{*at, Mode::kExclusive, 0};
+    ChooseMode(key.mode, key.limit);
+    all.keys.push_back(key);
+    keys.erase(at);
+  }
+  all.lease = world_->Millis(100, 400);
+  if (world_->Chance(0.7)) all.wait = world_->Millis(5, 2000);
+  all.max_hold = world_->Chance(0.3) ? world_->Millis(150, 900) : absl::ZeroDuration();
+  if (world_->Chance(0.1) && !plan_.bare) all.feed = world_->Millis(100, 400);
+  const bool repeat = world_->Chance(0.2);
+  if (repeat || world_->Chance(0.3)) {
+    all.command_id = absl::StrCat("c", plan_.number, ".", ++last_command_);
+  }
+  Asked asked;
+  asked.wait = all.wait;
+  asked.lease = *all.lease;
+  asked.feed = all.feed;
+  asked.keys = all.keys;
+  asked.command_id = all.command_id;
+  AskMaybeTwice(
+      asked,
+      [all](engine::CommandHead head) {
+        engine::AcquireAll copy = all;
+        copy.head = head;
+        return engine::Command(copy);
+      },
+      repeat);
+}
+
+void SimClient::AskMaybeTwice(const Asked& asked,
+                              std::function<engine::Command(engine::CommandHead)> make,
+                              bool repeat) {
   Ask(asked, make);
   if (!repeat) return;
   tally_->retries++;
@@ -375,7 +420,13 @@ void SimClient::OnReply(uint64_t channel, const engine::Reply& reply) {
     Complain(absl::StrCat("an answer after ", absl::FormatDuration(took), " to a wait of ",
                           absl::FormatDuration(asked.wait)));
   }
-  if (const auto* grant = std::get_if<engine::Grant>(&reply.result)) return OnGrant(asked, *grant);
+  if (const auto* grant = std::get_if<engine::Grant>(&reply.result)) {
+    return OnGrant(asked, *grant, IsFirstAnswer(asked));
+  }
+  if (const auto* all = std::get_if<engine::AllGranted>(&reply.result)) {
+    return OnAllGranted(asked, *all);
+  }
+  tally_->sets_refused += std::holds_alternative<engine::NoneGranted>(reply.result);
   if (const auto* refused = std::get_if<engine::NotAcquired>(&reply.result)) {
     tally_->deadlocks += refused->reason == engine::NotAcquiredReason::kDeadlock;
     refused->reason == engine::NotAcquiredReason::kBusy ? tally_->busy++ : tally_->expired_waits++;
@@ -399,8 +450,24 @@ void SimClient::OnReply(uint64_t channel, const engine::Reply& reply) {
   }
 }
 
-void SimClient::OnGrant(const Asked& asked, const engine::Grant& grant) {
-  const bool first_answer = asked.command_id.empty() || commands_seen_[asked.command_id]++ == 0;
+bool SimClient::IsFirstAnswer(const Asked& asked) {
+  return asked.command_id.empty() || commands_seen_[asked.command_id]++ == 0;
+}
+
+void SimClient::OnAllGranted(const Asked& asked, const engine::AllGranted& all) {
+  if (all.grants.size() != asked.keys.size()) return Complain("not a grant for each key");
+  tally_->sets++;
+  const bool first_answer = IsFirstAnswer(asked);
+  for (size_t i = 0; i < all.grants.size(); ++i) {
+    if (all.grants[i].name.key != asked.keys[i].key) Complain("grants out of order");
+    Asked one = asked;
+    one.mode = asked.keys[i].mode;
+    one.limit = asked.keys[i].limit;
+    OnGrant(one, all.grants[i], first_answer);
+  }
+}
+
+void SimClient::OnGrant(const Asked& asked, const engine::Grant& grant, bool first_answer) {
   const BootTime anchor = asked.sent + grant.waited;
   const BootTime valid_until = anchor + grant.lease - SafetyMargin(asked.lease);
   Belief* belief = Find(grant.hold_id);

@@ -44,7 +44,9 @@ struct ClientPlan {
 // nothing.
 struct Tally {
   int64_t grants = 0, reentries = 0, busy = 0, expired_waits = 0, losses = 0, errors = 0,
-          retries = 0, releases = 0, reads = 0, permits = 0, mode_refusals = 0, forced = 0, deadlocks = 0;
+          retries = 0, releases = 0, reads = 0, permits = 0, mode_refusals = 0, forced = 0,
+          deadlocks = 0;
+  int64_t sets = 0, sets_refused = 0;
   int64_t together = 0;  // steps at which several owners held one key
 };
 
@@ -70,6 +72,7 @@ class SimClient {
     absl::Duration feed;
     Mode mode = Mode::kExclusive;
     uint32_t limit = 0;
+    std::vector<engine::KeyAndMode> keys;  // of an acquire of several
     std::string command_id;
     std::string hold_id;
     uint64_t channel = 0;  // of a unary call
@@ -81,8 +84,12 @@ class SimClient {
   void Open();
   void Ping();
   void Act();
-  void ChooseMode(engine::Acquire& acquire);
+  void ChooseMode(Mode& mode, uint32_t& limit);
   void TryAcquire();
+  void TryAcquireAll();
+  // Asks, and sometimes asks again.
+  void AskMaybeTwice(const Asked& asked, std::function<engine::Command(engine::CommandHead)> make,
+                     bool repeat);
   void TryRelease();
   void TryRenew(Belief& belief);
   void CancelOne();
@@ -90,7 +97,9 @@ class SimClient {
   uint64_t Ask(Asked asked, std::function<engine::Command(engine::CommandHead)> make);
   void OnEvent(uint64_t channel, const engine::Event& event);
   void OnReply(uint64_t channel, const engine::Reply& reply);
-  void OnGrant(const Asked& asked, const engine::Grant& grant);
+  void OnAllGranted(const Asked& asked, const engine::AllGranted& all);
+  bool IsFirstAnswer(const Asked& asked);
+  void OnGrant(const Asked& asked, const engine::Grant& grant, bool first_answer);
   void OnClosed();
   Belief* Find(const std::string& hold_id);
   void Forget(const std::string& hold_id);
