@@ -8,6 +8,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/quote.h"
 #include "client/cli/report.h"
+#include "client/cli/several.h"
 #include "client/lib/client.h"
 #include "client/lib/convert.h"
 #include "client/lib/endpoint.h"
@@ -37,22 +38,40 @@ std::string CommandLineOf(const std::string& command, const GlobalOptions& globa
   return line;
 }
 
-void AnswerGrant(const Report& report, const GlobalOptions& global, const v1::Grant& grant,
-                 absl::Duration remaining) {
+struct Described {
+  json object;
+  std::string text;
+};
+
+Described Describe(const GlobalOptions& global, const v1::Grant& grant, absl::Duration remaining) {
   json object = ToJson(grant);
   object["acquired"] = true;
   object["valid_for_ms"] = absl::ToInt64Milliseconds(remaining);
   const std::string mode = ModeWord(grant.mode());
-  report.Answer(object, absl::StrCat("acquired ", grant.key(),
-                                     mode.empty() ? "" : absl::StrCat(" (", mode, ")"),
-                                     ", valid for another ", DurationText(remaining), "\n",  //
-                                     "  token    ", grant.fencing_token(), "\n",             //
-                                     "  owner    ", grant.owner(), "\n",                     //
-                                     "  hold-id  ", grant.hold_id(), "\n",                   //
-                                     "make it last longer:\n  ",                             //
-                                     CommandLineOf("renew", global, grant), "\n",            //
-                                     "give it back:\n  ",                                    //
-                                     CommandLineOf("release", global, grant), "\n"));
+  return {std::move(object),
+          absl::StrCat("acquired ", grant.key(), mode.empty() ? "" : absl::StrCat(" (", mode, ")"),
+                       ", valid for another ", DurationText(remaining), "\n",  //
+                       "  token    ", grant.fencing_token(), "\n",             //
+                       "  owner    ", grant.owner(), "\n",                     //
+                       "  hold-id  ", grant.hold_id(), "\n",                   //
+                       "make it last longer:\n  ",                             //
+                       CommandLineOf("renew", global, grant), "\n",            //
+                       "give it back:\n  ",                                    //
+                       CommandLineOf("release", global, grant), "\n")};
+}
+
+// One of them as an object; several as a list.
+void AnswerGrants(const Report& report, const GlobalOptions& global,
+                  const std::vector<v1::Grant>& grants, BootTime sent) {
+  json locks = json::array();
+  std::string text;
+  for (const v1::Grant& grant : grants) {
+    Described one = Describe(global, grant, Remaining(sent, client::TimesOf(grant)));
+    absl::StrAppend(&text, one.text);
+    locks.push_back(std::move(one.object));
+  }
+  if (locks.size() == 1) return report.Answer(locks[0], text);
+  report.Answer({{"acquired", true}, {"locks", std::move(locks)}}, text);
 }
 
 }  // namespace
@@ -71,13 +90,14 @@ int Execute(const GlobalOptions& global, const AcquireOptions& options) {
   if (options.lease.has_value()) *request.mutable_lease() = ToMessage(*options.lease);
   *request.mutable_max_hold() = ToMessage(options.max_hold);
   const BootTime sent = MachineClock().Now();
-  const auto answer = client::Client(*channel).Acquire(request);
-  if (!answer.ok()) return report.Failure(answer.status());
-  if (!answer->has_grant()) {
-    report.Busy(options.key, *answer);
+  client::Client client(*channel);
+  const auto taken = Take(client, request, options.mode, options.more_keys);
+  if (!taken.ok()) return report.Failure(taken.status());
+  if (taken->grants.empty()) {
+    report.Busy(taken->busy_key, taken->refusal);
     return kExitConflict;
   }
-  AnswerGrant(report, global, answer->grant(), Remaining(sent, client::TimesOf(answer->grant())));
+  AnswerGrants(report, global, taken->grants, sent);
   return kExitOk;
 }
 

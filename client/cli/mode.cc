@@ -5,12 +5,20 @@
 
 namespace holdfast::cli {
 
-void SetMode(const ModeOptions& mode, v1::AcquireRequest& request) {
-  if (mode.shared) request.set_mode(v1::MODE_SHARED);
+namespace {
+
+template <typename Message>
+void SetModeOf(const ModeOptions& mode, Message& message) {
+  if (mode.shared) message.set_mode(v1::MODE_SHARED);
   if (mode.permits == 0) return;
-  request.set_mode(v1::MODE_PERMIT);
-  request.set_limit(mode.permits);
+  message.set_mode(v1::MODE_PERMIT);
+  message.set_limit(mode.permits);
 }
+
+}  // namespace
+
+void SetMode(const ModeOptions& mode, v1::AcquireRequest& request) { SetModeOf(mode, request); }
+void SetMode(const ModeOptions& mode, v1::KeyAndMode& key) { SetModeOf(mode, key); }
 
 std::string ModeName(v1::Mode mode) {
   return std::string(absl::StripPrefix(v1::Mode_Name(mode), "MODE_"));

@@ -16,6 +16,7 @@ struct ModeOptions {
 };
 
 void SetMode(const ModeOptions& mode, v1::AcquireRequest& request);
+void SetMode(const ModeOptions& mode, v1::KeyAndMode& key);
 
 // "EXCLUSIVE", for programs.
 std::string ModeName(v1::Mode mode);

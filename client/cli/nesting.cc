@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -12,6 +14,7 @@ namespace holdfast::cli {
 namespace {
 
 constexpr char kToken[] = "HOLDFAST_TOKEN=";
+constexpr char kTokens[] = "HOLDFAST_TOKENS=";
 constexpr char kKey[] = "HOLDFAST_KEY=";
 constexpr char kOwner[] = "HOLDFAST_OWNER=";
 constexpr char kChain[] = "HOLDFAST_CHAIN=";
@@ -49,19 +52,29 @@ std::string OwnerAround(const Environment& environment, const KeyName& name) {
   return "";
 }
 
-Environment EnvironmentInside(const Environment& environment, const KeyName& name,
-                              const std::string& owner, int64_t token) {
+Environment EnvironmentInside(const Environment& environment,
+                              const std::vector<LockAround>& locks) {
   Environment inside;
   for (const std::string& entry : environment) {
-    const bool ours = absl::StartsWith(entry, kToken) || absl::StartsWith(entry, kKey) ||
-                      absl::StartsWith(entry, kOwner) || absl::StartsWith(entry, kChain);
+    const bool ours = absl::StartsWith(entry, kToken) || absl::StartsWith(entry, kTokens) ||
+                      absl::StartsWith(entry, kKey) || absl::StartsWith(entry, kOwner) ||
+                      absl::StartsWith(entry, kChain);
     if (!ours) inside.push_back(entry);
   }
-  inside.push_back(absl::StrCat(kToken, token));
-  inside.push_back(absl::StrCat(kKey, name.key));
-  inside.push_back(absl::StrCat(kOwner, owner));
-  const absl::string_view chain = Value(environment, kChain);
-  inside.push_back(absl::StrCat(kChain, ChainName(name), owner, chain.empty() ? "" : ",", chain));
+  const LockAround& first = locks.front();
+  inside.push_back(absl::StrCat(kToken, first.token));
+  inside.push_back(absl::StrCat(kKey, first.name.key));
+  inside.push_back(absl::StrCat(kOwner, first.owner));
+  std::string tokens = kTokens;
+  std::string chain = kChain;
+  for (const LockAround& lock : locks) {
+    const bool is_first = &lock == &first;
+    absl::StrAppend(&tokens, is_first ? "" : "\n", lock.token, " ", lock.name.key);
+    absl::StrAppend(&chain, is_first ? "" : ",", ChainName(lock.name), lock.owner);
+  }
+  const absl::string_view outer = Value(environment, kChain);
+  inside.push_back(std::move(tokens));
+  inside.push_back(absl::StrCat(chain, outer.empty() ? "" : ",", outer));
   return inside;
 }
 

@@ -5,8 +5,9 @@
 // owner of its own, else two inner ones side by side would share it.
 //
 // HOLDFAST_TOKEN, HOLDFAST_KEY and HOLDFAST_OWNER tell the command about the
-// innermost lock; HOLDFAST_CHAIN lists all of them, as `fingerprint=owner` with
-// commas between, for nested runs only.
+// innermost lock, the first where it is several. HOLDFAST_TOKENS has a line for
+// each of those: its token, a space, the key. HOLDFAST_CHAIN lists all of them, as
+// `fingerprint=owner` with commas between, for nested runs only.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,14 @@ Environment CurrentEnvironment();
 // The owner who holds `name` around this process; empty: nobody.
 std::string OwnerAround(const Environment& environment, const KeyName& name);
 
-// What the command is given.
-Environment EnvironmentInside(const Environment& environment, const KeyName& name,
-                              const std::string& owner, int64_t token);
+// One lock that the command runs under.
+struct LockAround {
+  KeyName name;
+  std::string owner;
+  int64_t token = 0;
+};
+
+// What the command is given. `locks` has at least one.
+Environment EnvironmentInside(const Environment& environment, const std::vector<LockAround>& locks);
 
 }  // namespace holdfast::cli

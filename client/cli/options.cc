@@ -35,8 +35,11 @@ constexpr char kFooter[] =
     "it cannot serve now; 64 wrong usage.";
 
 constexpr char kRunFooter[] =
-    "The command is given HOLDFAST_TOKEN (the fencing token), HOLDFAST_KEY and HOLDFAST_OWNER. It "
-    "runs in\n"
+    "The command is given HOLDFAST_TOKEN (the fencing token), HOLDFAST_KEY and HOLDFAST_OWNER; "
+    "with\n"
+    "several keys these are the first one's, and HOLDFAST_TOKENS has a line for each: its token, "
+    "a\n"
+    "space, the key. The loss of one of the locks counts as the loss of all. The command runs in\n"
     "a process group of its own; TERM, INT, HUP and QUIT are passed on to all of it, USR1 and USR2 "
     "to the\n"
     "command only. If this program is killed or stopped, the command is killed before anybody else "
@@ -78,6 +81,14 @@ class Definer {
   CLI::Option* Key(std::string* to) {
     return Text("KEY", to, "the name of the lock", "")
         ->required()
+        ->check(Check([](const std::string& text) { return CheckKey(text); }));
+  }
+  void MoreKeys(std::vector<std::string>* to) {
+    app_->add_option("--key", *to,
+                     "another lock to be held together with it, all or none (again for each)")
+        ->type_name("KEY")
+        ->allow_extra_args(false)
+        ->take_all()
         ->check(Check([](const std::string& text) { return CheckKey(text); }));
   }
   // Names a hold: the owner is a secret, so the environment is the better place for it.
@@ -130,6 +141,7 @@ void DefineGlobal(CLI::App* app, GlobalOptions* to) {
 void DefineRun(CLI::App* app, RunOptions* to) {
   Definer define(app);
   define.Key(&to->key);
+  define.MoreKeys(&to->more_keys);
   define.Mode(&to->mode);
   define.Duration("--wait", &to->wait, "how long to wait for the lock (default 5s; 0: not at all)");
   define.Duration("--lease", &to->lease,
@@ -162,6 +174,7 @@ void DefineRun(CLI::App* app, RunOptions* to) {
 void DefineAcquire(CLI::App* app, AcquireOptions* to) {
   Definer define(app);
   define.Key(&to->key);
+  define.MoreKeys(&to->more_keys);
   define.Mode(&to->mode);
   define.Duration("--wait", &to->wait, "how long to wait for the lock (default: not at all)");
   define.Duration("--lease", &to->lease,

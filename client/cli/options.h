@@ -31,6 +31,7 @@ enum class OnLost {
 
 struct RunOptions {
   std::string key;
+  std::vector<std::string> more_keys;  // to be held together with it
   ModeOptions mode;
   absl::Duration wait = absl::Seconds(5);
   std::optional<absl::Duration> lease;  // nullopt: the daemon's, 30s unless its --max-lease is less
@@ -45,6 +46,7 @@ struct RunOptions {
 
 struct AcquireOptions {
   std::string key;
+  std::vector<std::string> more_keys;
   ModeOptions mode;
   std::string owner;  // empty: the daemon makes one
   absl::Duration wait;

@@ -17,6 +17,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/nesting.h"
 #include "client/cli/report.h"
+#include "client/cli/several.h"
 #include "client/cli/signals.h"
 #include "client/cli/supervisor.h"
 #include "client/lib/convert.h"
@@ -48,12 +49,28 @@ std::string DefaultNote(const std::vector<std::string>& command) {
   return IsUtf8(note) ? note.substr(0, limits::kMaxNoteBytes) : absl::StrCat("pid ", getpid());
 }
 
-v1::AcquireRequest RequestFor(const GlobalOptions& global, const RunOptions& options) {
+// Of the keys that are held around this process already, all must have one owner; empty: none is.
+absl::StatusOr<std::string> OwnerOf(const GlobalOptions& global, const RunOptions& options) {
+  const Environment environment = CurrentEnvironment();
+  std::string owner = OwnerAround(environment, {global.ns, options.key});
+  for (const std::string& key : options.more_keys) {
+    const std::string around = OwnerAround(environment, {global.ns, key});
+    if (owner.empty()) owner = around;
+    if (around.empty() || around == owner) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "different runs around this one hold ", key,
+        " and another of its keys: it would wait for itself; take them together there, too"));
+  }
+  return owner;
+}
+
+v1::AcquireRequest RequestFor(const GlobalOptions& global, const RunOptions& options,
+                              const std::string& owner) {
   v1::AcquireRequest request;
   request.set_namespace_(global.ns);
   request.set_key(options.key);
   SetMode(options.mode, request);
-  request.set_owner(OwnerAround(CurrentEnvironment(), {global.ns, options.key}));
+  request.set_owner(owner);
   request.set_note(options.note.value_or(DefaultNote(options.command)));
   *request.mutable_wait() = ToMessage(options.wait);
   if (options.lease.has_value()) *request.mutable_lease() = ToMessage(*options.lease);
@@ -64,7 +81,7 @@ v1::AcquireRequest RequestFor(const GlobalOptions& global, const RunOptions& opt
 
 struct Attempt {
   std::unique_ptr<Session> session;
-  absl::StatusOr<v1::AcquireResponse> answer = absl::UnavailableError("no answer");
+  absl::StatusOr<Taken> answer = absl::UnavailableError("no answer");
 };
 
 void TakeLock(const GlobalOptions& global, const RunOptions& options, client::BootTimer* wake,
@@ -89,8 +106,14 @@ void TakeLock(const GlobalOptions& global, const RunOptions& options, client::Bo
     attempt->answer = session.status();
     return;
   }
+  const absl::StatusOr<std::string> owner = OwnerOf(global, options);
+  if (!owner.ok()) {
+    attempt->answer = owner.status();
+    return;
+  }
   attempt->session = *std::move(session);
-  attempt->answer = attempt->session->Acquire(RequestFor(global, options));
+  attempt->answer =
+      Take(*attempt->session, RequestFor(global, options, *owner), options.mode, options.more_keys);
 }
 
 // In a thread of its own, so that signals can end the wait. They end the process then: the
@@ -136,7 +159,8 @@ Supervisor::Outcome RunUnderLock(Supervisor& supervisor, const RunOptions& optio
 bool GiveBack(Session& session, const std::string& hold_id, bool lost, const Report& report) {
   const auto loss = session.LossOf(hold_id);
   if (loss.has_value() && loss->told) session.LostAck(hold_id).IgnoreError();
-  // Where the daemon fell silent there is nobody to give it back to but by ending the session.
+  // Where the daemon fell silent there is nobody to give it back to but by ending the session; that
+  // also gives back the others of several.
   if (loss.has_value() || lost) return false;
   const auto released = session.Release(hold_id);
   if (released.ok()) return true;
@@ -158,11 +182,11 @@ int Execute(const GlobalOptions& global, const RunOptions& options) {
   client::BootTimer wake;
   Attempt attempt = TakeLockOrDie(global, options, signals, &wake);
   if (!attempt.answer.ok()) return report.Failure(attempt.answer.status());
-  if (!attempt.answer->has_grant()) {
-    report.Busy(options.key, *attempt.answer);
+  const std::vector<v1::Grant>& grants = attempt.answer->grants;
+  if (grants.empty()) {
+    report.Busy(attempt.answer->busy_key, attempt.answer->refusal);
     return options.conflict_exit_code;
   }
-  const v1::Grant& grant = attempt.answer->grant();
 
   std::optional<Guard> guard;
   if (options.on_lost != OnLost::kContinue) {
@@ -176,18 +200,24 @@ int Execute(const GlobalOptions& global, const RunOptions& options) {
                          .session = attempt.session.get(),
                          .wake = &wake,
                          .guard = guard.has_value() ? &*guard : nullptr},
-                        grant.hold_id(), client::FromMessage(grant.lease()));
-  const Environment environment = EnvironmentInside(CurrentEnvironment(), {global.ns, options.key},
-                                                    grant.owner(), grant.fencing_token());
+                        grants);
+  std::vector<LockAround> locks;
+  for (const v1::Grant& grant : grants) {
+    locks.push_back({{global.ns, grant.key()}, grant.owner(), grant.fencing_token()});
+  }
+  const Environment environment = EnvironmentInside(CurrentEnvironment(), locks);
   const Supervisor::Outcome outcome = RunUnderLock(supervisor, options, report, environment);
   guard.reset();
-  const bool was_there = GiveBack(*attempt.session, grant.hold_id(), outcome.lost, report);
-  if (options.on_lost == OnLost::kContinue) return outcome.exit_code;
-  if (!was_there && !outcome.lost) {
+  bool all_there = true;
+  for (const v1::Grant& grant : grants) {
+    if (GiveBack(*attempt.session, grant.hold_id(), outcome.lost, report)) continue;
+    all_there = false;
+    if (outcome.lost || options.on_lost == OnLost::kContinue) continue;
     report.Note("lost",
-                absl::StrCat("the lock ", options.key, " was lost before the command had ended"));
+                absl::StrCat("the lock ", grant.key(), " was lost before the command had ended"));
   }
-  return outcome.lost || !was_there ? kExitLost : outcome.exit_code;
+  if (options.on_lost == OnLost::kContinue) return outcome.exit_code;
+  return outcome.lost || !all_there ? kExitLost : outcome.exit_code;
 }
 
 }  // namespace holdfast::cli

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/terminal.h"
+#include "client/lib/convert.h"
 #include "src/base/durations.h"
 
 namespace holdfast::cli {
@@ -20,12 +21,27 @@ namespace {
 // not take note of their end.
 constexpr absl::Duration kGiveUpAfter = absl::Seconds(1);
 
+absl::Duration ShortestLease(const std::vector<v1::Grant>& holds) {
+  absl::Duration shortest = absl::InfiniteDuration();
+  for (const v1::Grant& hold : holds) {
+    shortest = std::min(shortest, client::FromMessage(hold.lease()));
+  }
+  return shortest;
+}
+
 }  // namespace
 
-Supervisor::Supervisor(const Parts& parts, std::string hold_id, absl::Duration lease)
+Supervisor::Supervisor(const Parts& parts, std::vector<v1::Grant> holds)
     : p_(parts),
-      hold_id_(std::move(hold_id)),
-      span_(StopSpan(lease, absl::Seconds(p_.session->opened().ttl().seconds()))) {}
+      holds_(std::move(holds)),
+      span_(StopSpan(ShortestLease(holds_), absl::Seconds(p_.session->opened().ttl().seconds()))) {}
+
+const v1::Grant& Supervisor::Weakest() const {
+  // A hold that is lost is valid until 0.
+  return *std::min_element(holds_.begin(), holds_.end(), [&](const auto& a, const auto& b) {
+    return p_.session->ValidUntil(a.hold_id()) < p_.session->ValidUntil(b.hold_id());
+  });
+}
 
 Supervisor::Outcome Supervisor::RunOnce(const Environment& environment) {
   outcome_ = Outcome();
@@ -69,12 +85,13 @@ Supervisor::Outcome Supervisor::RunOnce(const Environment& environment) {
 void Supervisor::MindHold(BootTime now) {
   MindConnection(now);
   if (stopping_) return GoOnStopping(now);
-  const std::optional<client::Loss> loss = p_.session->LossOf(hold_id_);
+  const std::string& weakest = Weakest().hold_id();
+  const std::optional<client::Loss> loss = p_.session->LossOf(weakest);
   if (loss.has_value()) {
     BeginToStop(now, PlanStopNow(now, valid_until_, span_), WhyLost(loss));
     return;
   }
-  valid_until_ = p_.session->ValidUntil(hold_id_);
+  valid_until_ = p_.session->ValidUntil(weakest);
   plan_ = PlanStop(valid_until_, span_);
   if (now >= StopAt()) {
     BeginToStop(now, plan_, WhyLost(loss));
@@ -87,13 +104,13 @@ void Supervisor::BeginToStop(BootTime now, const StopTimes& plan, const std::str
   outcome_.lost = true;
   if (p_.options->on_lost == OnLost::kContinue) {
     if (!said_lost_) {
-      p_.report->Note("lost", absl::StrCat("lost the lock ", p_.options->key, " (", why,
+      p_.report->Note("lost", absl::StrCat("lost the lock ", Weakest().key(), " (", why,
                                            "): the command goes on without it"));
     }
     said_lost_ = true;
     return;
   }
-  p_.report->Note("lost", absl::StrCat("lost the lock ", p_.options->key, " (", why,
+  p_.report->Note("lost", absl::StrCat("lost the lock ", Weakest().key(), " (", why,
                                        "): stopping the command"));
   stopping_ = true;
   plan_ = plan;
@@ -118,7 +135,7 @@ void Supervisor::GoOnStopping(BootTime now) {
 void Supervisor::MindConnection(BootTime now) {
   const absl::Status end = p_.session->end_status();
   if (end.ok() || said_disconnected_ || stopping_) return;
-  if (p_.session->LossOf(hold_id_).has_value()) return;
+  if (p_.session->LossOf(Weakest().hold_id()).has_value()) return;
   said_disconnected_ = true;
   const absl::Duration left = std::max(valid_until_ - now, absl::ZeroDuration());
   p_.report->Note("disconnected",

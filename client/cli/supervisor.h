@@ -43,7 +43,8 @@ class Supervisor {
   };
 
   // What `parts` points to must outlive the supervisor.
-  Supervisor(const Parts& parts, std::string hold_id, absl::Duration lease);
+  // `holds`: at least one; the end of one is the end of all.
+  Supervisor(const Parts& parts, std::vector<v1::Grant> holds);
 
   Outcome RunOnce(const Environment& environment);
 
@@ -53,6 +54,8 @@ class Supervisor {
   void BeginToStop(BootTime now, const StopTimes& plan, const std::string& why);
   void GoOnStopping(BootTime now);
   void MindConnection(BootTime now);
+  // The first hold that is lost, or whose time is over first.
+  const v1::Grant& Weakest() const;
   std::string WhyLost(const std::optional<client::Loss>& loss) const;
   void TakeSignals();
   void OnChild();
@@ -63,7 +66,7 @@ class Supervisor {
   void Wait(BootTime until);
 
   const Parts p_;
-  const std::string hold_id_;
+  const std::vector<v1::Grant> holds_;
   const absl::Duration span_;
   const MachineClock clock_;
   std::optional<Child> child_;

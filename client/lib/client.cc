@@ -64,6 +64,12 @@ absl::StatusOr<v1::AcquireResponse> Client::Acquire(const v1::AcquireRequest& re
       [&](auto& context, auto& answer) { return stub_->Acquire(&context, request, &answer); });
 }
 
+absl::StatusOr<v1::AcquireAllResponse> Client::AcquireAll(const v1::AcquireAllRequest& request) {
+  return Unary<v1::AcquireAllResponse>(
+      FromMessage(request.wait()) + patience_,
+      [&](auto& context, auto& answer) { return stub_->AcquireAll(&context, request, &answer); });
+}
+
 absl::StatusOr<v1::RenewResponse> Client::Renew(const v1::RenewRequest& request) {
   return Unary<v1::RenewResponse>(patience_, [&](auto& context, auto& answer) {
     return stub_->Renew(&context, request, &answer);

@@ -30,6 +30,7 @@ class Client {
                   absl::Duration patience = absl::Seconds(10));
 
   absl::StatusOr<v1::AcquireResponse> Acquire(const v1::AcquireRequest& request);
+  absl::StatusOr<v1::AcquireAllResponse> AcquireAll(const v1::AcquireAllRequest& request);
   absl::StatusOr<v1::RenewResponse> Renew(const v1::RenewRequest& request);
   absl::StatusOr<v1::ReleaseResponse> Release(const v1::ReleaseRequest& request);
   absl::StatusOr<v1::InspectResponse> Inspect(const v1::InspectRequest& request);

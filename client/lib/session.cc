@@ -37,6 +37,15 @@ absl::StatusOr<v1::AcquireResponse> Session::Acquire(v1::AcquireRequest request)
   return std::move(*reply->mutable_acquire());
 }
 
+absl::StatusOr<v1::AcquireAllResponse> Session::AcquireAll(v1::AcquireAllRequest request) {
+  const absl::Duration span = FromMessage(request.wait()) + core_->options().patience;
+  v1::SessionCommand command;
+  *command.mutable_acquire_all() = std::move(request);
+  auto reply = Checked(core_->Call(std::move(command), span));
+  if (!reply.ok()) return reply.status();
+  return std::move(*reply->mutable_acquire_all());
+}
+
 absl::StatusOr<v1::ReleaseResponse> Session::Release(const std::string& hold_id) {
   const std::optional<HoldBook::Names> names = core_->NamesOf(hold_id);
   if (!names.has_value()) {

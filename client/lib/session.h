@@ -84,6 +84,8 @@ class Session {
   // Not getting a busy key is an answer (OUTCOME_NOT_ACQUIRED). Blocks up to the request's wait,
   // and `patience`; a grant that comes later than that is given back.
   absl::StatusOr<v1::AcquireResponse> Acquire(v1::AcquireRequest request);
+  // The same for several keys, all or nothing. Each of the grants is a hold of its own.
+  absl::StatusOr<v1::AcquireAllResponse> AcquireAll(v1::AcquireAllRequest request);
   // Gives one acquire back. From the call on the hold of a single acquire is not held any more.
   absl::StatusOr<v1::ReleaseResponse> Release(const std::string& hold_id);
   // The worker lives: for holds that were acquired with `feed`.

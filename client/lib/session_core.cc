@@ -77,7 +77,7 @@ absl::StatusOr<v1::SessionReply> SessionCore::Call(v1::SessionCommand command,
   if (!reading_ || closing_) {
     return end_.ok() ? absl::UnavailableError("the session is over") : end_;
   }
-  const bool is_acquire = command.has_acquire();
+  const bool is_acquire = command.has_acquire() || command.has_acquire_all();
   if (command.has_release()) book_->OnRelease(command.release().hold_id());
   const uint64_t id = Enqueue(std::move(command));
   waiting_[id] = {.sent = clock_.Now(), .is_acquire = is_acquire, .reply = std::nullopt};

@@ -67,6 +67,7 @@ class SessionCore final : public grpc::ClientBidiReactor<v1::SessionRequest, v1:
   void OnEvent(v1::SessionEvent& event, BootTime now);
   void OnOpened(v1::SessionOpened& opened);
   void OnReply(v1::SessionReply& reply, BootTime now);
+  void EnqueueRelease(const v1::Grant& grant);
   void OnPong(const v1::Pong& pong, BootTime now);
 
   // Puts a command into the next message; answers its request id.

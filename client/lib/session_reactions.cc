@@ -100,24 +100,28 @@ void SessionCore::OnOpened(v1::SessionOpened& opened) {
 
 void SessionCore::OnReply(v1::SessionReply& reply, BootTime now) {
   const auto it = waiting_.find(reply.request_id());
-  const bool granted = reply.has_acquire() && reply.acquire().has_grant();
+  std::vector<const v1::Grant*> grants;
+  if (reply.has_acquire() && reply.acquire().has_grant()) {
+    grants.push_back(&reply.acquire().grant());
+  }
+  for (const v1::Grant& grant : reply.acquire_all().grants()) grants.push_back(&grant);
   if (it == waiting_.end()) {
-    if (!granted) return;
     // Whoever asked has given up: give it back.
-    v1::SessionCommand release;
-    const v1::Grant& grant = reply.acquire().grant();
-    release.mutable_release()->set_namespace_(grant.namespace_());
-    release.mutable_release()->set_key(grant.key());
-    release.mutable_release()->set_owner(grant.owner());
-    release.mutable_release()->set_hold_id(grant.hold_id());
-    Enqueue(std::move(release));
+    for (const v1::Grant* grant : grants) EnqueueRelease(*grant);
     return;
   }
-  if (granted) {
-    book_->OnGrant(it->second.sent, reply.acquire().grant(), now);
-    timer_.Wake();  // there is a new deadline, and maybe a shorter lease
-  }
+  for (const v1::Grant* grant : grants) book_->OnGrant(it->second.sent, *grant, now);
+  if (!grants.empty()) timer_.Wake();  // there is a new deadline, and maybe a shorter lease
   it->second.reply.emplace().Swap(&reply);
+}
+
+void SessionCore::EnqueueRelease(const v1::Grant& grant) {
+  v1::SessionCommand release;
+  release.mutable_release()->set_namespace_(grant.namespace_());
+  release.mutable_release()->set_key(grant.key());
+  release.mutable_release()->set_owner(grant.owner());
+  release.mutable_release()->set_hold_id(grant.hold_id());
+  Enqueue(std::move(release));
 }
 
 void SessionCore::OnPong(const v1::Pong& pong, BootTime now) {

@@ -79,6 +79,14 @@ TEST_F(OptionsTest, RunTakesAllItsOptions) {
   EXPECT_EQ(run.note, "me");
 }
 
+TEST_F(OptionsTest, MoreKeysAreGivenOneByOne) {
+  const auto run = Parse<RunOptions>({"run", "a", "--key=b", "--key", "c", "--", "true"});
+  EXPECT_EQ(run.key, "a");
+  EXPECT_THAT(run.more_keys, ElementsAre("b", "c"));
+  EXPECT_THAT(Parse<AcquireOptions>({"acquire", "a", "--key=b"}).more_keys, ElementsAre("b"));
+  EXPECT_THAT(Parse<AcquireOptions>({"acquire", "a"}).more_keys, IsEmpty());
+}
+
 TEST_F(OptionsTest, WhatIsBehindTheMarkIsTheCommandsOwn) {
   const auto run =
       Parse<RunOptions>({"run", "k", "--", "env", "--json", "--wait=x", "--", "ls", ""});

@@ -50,7 +50,7 @@ TEST(StopPlan, AfterTheEndThereIsNoTimeForTerm) {
 
 TEST(Nesting, TheCommandIsToldAboutItsLock) {
   const Environment inside = EnvironmentInside(
-      {"PATH=/bin", "HOLDFAST_OWNER=old", "HOLDFAST_ADDRESS=a:1"}, {"", "k"}, "owner-1", 42);
+      {"PATH=/bin", "HOLDFAST_OWNER=old", "HOLDFAST_ADDRESS=a:1"}, {{{"", "k"}, "owner-1", 42}});
   EXPECT_THAT(inside, Contains("PATH=/bin"));
   EXPECT_THAT(inside, Contains("HOLDFAST_ADDRESS=a:1"));
   EXPECT_THAT(inside, Contains("HOLDFAST_TOKEN=42"));
@@ -60,13 +60,24 @@ TEST(Nesting, TheCommandIsToldAboutItsLock) {
 }
 
 TEST(Nesting, AKeyThatAnyOuterRunHoldsIsTakenAsItsOwner) {
-  const Environment outer = EnvironmentInside({}, {"", "a"}, "owner-a", 1);
-  const Environment inner = EnvironmentInside(outer, {"", "b"}, "owner-b", 2);
+  const Environment outer = EnvironmentInside({}, {{{"", "a"}, "owner-a", 1}});
+  const Environment inner = EnvironmentInside(outer, {{{"", "b"}, "owner-b", 2}});
   EXPECT_EQ(OwnerAround(outer, {"", "a"}), "owner-a");
   EXPECT_EQ(OwnerAround(inner, {"", "a"}), "owner-a");
   EXPECT_EQ(OwnerAround(inner, {"", "b"}), "owner-b");
   EXPECT_THAT(OwnerAround(inner, {"", "c"}), IsEmpty());
   EXPECT_THAT(OwnerAround(inner, {"elsewhere", "a"}), IsEmpty());
+}
+
+TEST(Nesting, OfSeveralLocksEachHasALineAndALink) {
+  const Environment inside = EnvironmentInside(
+      {"HOLDFAST_TOKENS=1 old"}, {{{"", "b"}, "owner-1", 42}, {{"", "a key"}, "owner-1", 7}});
+  EXPECT_THAT(inside, Contains("HOLDFAST_TOKEN=42"));
+  EXPECT_THAT(inside, Contains("HOLDFAST_KEY=b"));
+  EXPECT_THAT(inside, Contains("HOLDFAST_TOKENS=42 b\n7 a key"));
+  EXPECT_THAT(inside, Not(Contains("HOLDFAST_TOKENS=1 old")));
+  EXPECT_EQ(OwnerAround(inside, {"", "b"}), "owner-1");
+  EXPECT_EQ(OwnerAround(inside, {"", "a key"}), "owner-1");
 }
 
 TEST(Nesting, AnOwnerSetByHandIsTakenForItsKeyOnly) {
