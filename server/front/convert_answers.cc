@@ -92,6 +92,22 @@ void GrantToMessage(const engine::Grant& grant, v1::Grant& message) {
   ToMessage(SafetyMargin(grant.lease), *message.mutable_safety_margin());
 }
 
+// `to`: the answer to an acquire, or to one of several keys.
+template <typename Message>
+void RefusalToMessage(const engine::NotAcquired& answer, Message& to) {
+  to.set_outcome(v1::OUTCOME_NOT_ACQUIRED);
+  to.set_reason(static_cast<v1::NotAcquiredReason>(answer.reason));
+  for (const HolderState& holder : answer.holders) HolderToMessage(holder, 0, *to.add_holders());
+  to.set_queue_length(answer.queue_length);
+  for (const engine::CycleStep& step : answer.cycle) {
+    v1::CycleStep& message = *to.add_cycle();
+    message.set_namespace_(step.name.ns);
+    message.set_key(step.name.key);
+    message.set_owner_fingerprint(OwnerFingerprint(step.owner));
+    message.set_note(step.note);
+  }
+}
+
 // One result of a stream's reply.
 struct ReplyToMessage {
   v1::SessionReply& to;
@@ -148,17 +164,7 @@ void ToMessage(const engine::Grant& grant, v1::AcquireResponse& to) {
 }
 
 void ToMessage(const engine::NotAcquired& answer, v1::AcquireResponse& to) {
-  to.set_outcome(v1::OUTCOME_NOT_ACQUIRED);
-  to.set_reason(static_cast<v1::NotAcquiredReason>(answer.reason));
-  for (const HolderState& holder : answer.holders) HolderToMessage(holder, 0, *to.add_holders());
-  to.set_queue_length(answer.queue_length);
-  for (const engine::CycleStep& step : answer.cycle) {
-    v1::CycleStep& message = *to.add_cycle();
-    message.set_namespace_(step.name.ns);
-    message.set_key(step.name.key);
-    message.set_owner_fingerprint(OwnerFingerprint(step.owner));
-    message.set_note(step.note);
-  }
+  RefusalToMessage(answer, to);
 }
 
 void ToMessage(const engine::AllGranted& answer, v1::AcquireAllResponse& to) {
@@ -167,13 +173,8 @@ void ToMessage(const engine::AllGranted& answer, v1::AcquireAllResponse& to) {
 }
 
 void ToMessage(const engine::NoneGranted& answer, v1::AcquireAllResponse& to) {
-  to.set_outcome(v1::OUTCOME_NOT_ACQUIRED);
-  to.set_reason(static_cast<v1::NotAcquiredReason>(answer.why.reason));
+  RefusalToMessage(answer.why, to);
   to.set_busy_key(answer.busy.key);
-  for (const HolderState& holder : answer.why.holders) {
-    HolderToMessage(holder, 0, *to.add_holders());
-  }
-  to.set_queue_length(answer.why.queue_length);
 }
 
 void ToMessage(const engine::RenewAnswer& answer, v1::RenewResponse& to) {

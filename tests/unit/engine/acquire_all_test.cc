@@ -370,6 +370,64 @@ TEST(AcquireAll, ModesAreEachKeysOwn) {
   EXPECT_EQ(FieldOf(*rig.Answer<absl::Status>(2, request)), "keys[1].limit");
 }
 
+TEST(AcquireAll, ASetInHandIsNoPartOfACycle) {
+  EngineRig rig;
+  rig.Open(1);
+  rig.Open(2);
+  rig.Take(1, rig.MakeAcquire("b", kBob));
+  const uint64_t set = rig.Tell(2, MakeSet({"a", "b"}, kWait, kAlice));
+  Acquire waiting = rig.MakeAcquire("a", kBob);
+  waiting.wait = kWait;
+  const uint64_t other = rig.Ask(1, waiting);
+  EXPECT_EQ(rig.Answers(1, other), 0);
+  rig.Pass(absl::Milliseconds(200));
+  EXPECT_TRUE(rig.Answer<Grant>(1, other).has_value());
+  EXPECT_EQ(rig.Answers(2, set), 0);
+}
+
+TEST(AcquireAll, ASetOfAnOwnerWhoHoldsMoreCanCloseACycle) {
+  EngineRig rig;
+  rig.Open(1);
+  rig.Open(2);
+  rig.Take(1, rig.MakeAcquire("a", kAlice));
+  rig.Take(2, rig.MakeAcquire("b", kBob));
+  Acquire waiting = rig.MakeAcquire("a", kBob);
+  waiting.wait = kWait;
+  const uint64_t other = rig.Ask(2, waiting);
+  const uint64_t set = rig.Tell(1, MakeSet({"b", "k"}, kWait, kAlice));
+  const auto none = rig.Answer<NoneGranted>(1, set);
+  ASSERT_TRUE(none.has_value());
+  EXPECT_EQ(none->why.reason, NotAcquiredReason::kDeadlock);
+  EXPECT_EQ(none->why.cycle.size(), 2u);
+  EXPECT_EQ(rig.Answers(2, other), 0);
+  EXPECT_EQ(rig.OwnerOf("k"), "");
+}
+
+TEST(AcquireAll, AnOperatorEndsPartialHoldsWithoutAWord) {
+  EngineRig rig;
+  const std::string session = rig.Open(1);
+  rig.Open(2);
+  rig.Take(2, rig.MakeAcquire("b", kBob));
+  const uint64_t set = rig.Tell(1, MakeSet({"a", "b"}, kWait));
+  ForceRelease force;
+  force.name = {"default", "a"};
+  force.immediate = true;
+  rig.Tell(7, force);
+  EXPECT_EQ(rig.OwnerOf("a"), "");
+  EXPECT_EQ(rig.Count<Lost>(1), 0);
+  rig.Pass(absl::Milliseconds(250));
+  const uint64_t again = rig.Tell(1, MakeSet({"c", "b"}, kWait));
+  rig.HoldUp();
+  CloseSession close;
+  close.session_id = session;
+  rig.Tell(7, close);
+  rig.LetGo();
+  EXPECT_EQ(rig.Refused(1, set), Reason::kSessionClosed);
+  EXPECT_EQ(rig.Refused(1, again), Reason::kSessionClosed);
+  EXPECT_EQ(rig.OwnerOf("c"), "");
+  EXPECT_EQ(rig.Count<Lost>(1), 0);
+}
+
 TEST(AcquireAll, AFeedIsPromisedFromTheCompleteSetOn) {
   EngineRig rig;
   rig.Open(1);

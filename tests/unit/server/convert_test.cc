@@ -125,7 +125,7 @@ TEST(ToAcquireAll, EachKeyHasAModeOfItsOwn) {
 }
 
 TEST(Answers, OfASetNameTheBusyKey) {
-  engine::NoneGranted none{{"shop", "b"}, {engine::NotAcquiredReason::kBusy, {}, 4}};
+  engine::NoneGranted none{{"shop", "b"}, {engine::NotAcquiredReason::kBusy, {}, 4, {}}};
   none.why.holders.resize(1);
   none.why.holders[0].owner = kOwner;
   v1::AcquireAllResponse message;
