@@ -125,7 +125,8 @@ class Schedule {
     }
   }
 
-  // A set is answered when it is complete: another permit may have been given out since.
+  // A set is answered when it is complete: another permit may have been given out since, and its
+  // owner may have taken its key once more.
   void CheckGrant(const engine::Grant* grant, bool of_set) {
     world_.Note(absl::StrCat("grant ", grant->name.key, " to ", grant->owner, " hold ",
                              grant->hold_id, " token ", grant->token, " count ",
@@ -137,7 +138,8 @@ class Schedule {
     if (grant->mode == Mode::kPermit) {
       // An id, for as long as its owner holds: it may be older than another's.
       const auto [it, is_new] = permits_.try_emplace(grant->token, grant->owner);
-      wrong = it->second != grant->owner || (is_new && !of_set && grant->token <= newest.token);
+      const bool taken_now = is_new && !of_set && grant->hold_count == 1;
+      wrong = it->second != grant->owner || (taken_now && grant->token <= newest.token);
     }
     if (wrong) {
       problem_ = absl::StrCat("token ", grant->token, " of ", grant->owner, " after ", newest.token,
