@@ -37,7 +37,9 @@ void EngineCore::Handle(Release command) {
     return Answer1(reply_to, NotOwner());
   }
   if (hold != nullptr && hold->lost) {
-    GiveBack(*hold);  // who releases has stopped working
+    // Who gives the last of it back has stopped working. An inner release may have crossed the
+    // loss.
+    if (hold->count == 1) GiveBack(*hold);
     return Answer1(reply_to, HoldIsOver());
   }
   if (hold == nullptr && !store_up_) return Answer1(reply_to, StoreUnreachable());

@@ -206,5 +206,21 @@ TEST(Watchdog, DrainIsDoneWhenTheLastHolderReleases) {
   EXPECT_EQ(rig.Count<DrainDone>(0), 1);
 }
 
+TEST(Watchdog, AnInnerReleaseThatCrossesTheLossFreesNothing) {
+  EngineRig rig;
+  rig.Open(1);
+  Acquire fed = rig.MakeAcquire("k", kAlice);
+  fed.feed = absl::Seconds(1);
+  rig.Take(1, fed);
+  const Grant inner = rig.Take(1, rig.MakeAcquire("k", kAlice));
+  rig.Pass(absl::Seconds(1));
+  ASSERT_EQ(rig.Count<Lost>(1), 1);
+  // Sent before its client heard of the loss: the outer work may still go on.
+  EXPECT_EQ(rig.Refused(1, rig.GiveUp(1, inner)), Reason::kLeaseExpired);
+  EXPECT_EQ(rig.OwnerOf("k"), kAlice);
+  rig.Tell(1, LostAck{{}, inner.hold_id});
+  EXPECT_EQ(rig.OwnerOf("k"), "");
+}
+
 }  // namespace
 }  // namespace holdfast::engine
