@@ -32,6 +32,10 @@ inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.nam
 
 std::vector<StoreKind> AllStoreKinds();
 
+// A store may count in whole milliseconds, on a wall clock that is being corrected: the holder's
+// safety margin, at least 10 ms, is for that.
+inline constexpr absl::Duration kClockTolerance = absl::Milliseconds(5);
+
 class StoreTest : public ::testing::TestWithParam<StoreKind> {
  protected:
   void SetUp() override;
