@@ -329,7 +329,7 @@ void EngineCore::CancelSet(ReplyTo target) {
 void EngineCore::OnSetChannelClosed(uint64_t channel) {
   const auto found = channel_sets_.find(channel);
   if (found == channel_sets_.end()) return;
-  const absl::flat_hash_set<LocalId> ids = found->second;
+  const absl::btree_set<LocalId> ids = found->second;
   for (const LocalId id : ids) {
     AcquireSet& set = *SetById(id);
     const Callers callers = set.callers;

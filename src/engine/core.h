@@ -15,6 +15,7 @@
 //   admin.cc      what an operator does to sessions and holds
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -33,6 +34,17 @@
 #include "src/engine/timers.h"
 
 namespace holdfast::engine {
+
+// The records in the order in which they came to be. What happens must not hang on a hash: it
+// would be another order in each run.
+template <typename Records>
+std::vector<LocalId> InOrder(const Records& records) {
+  std::vector<LocalId> ids;
+  ids.reserve(records.size());
+  for (const auto& [id, record] : records) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
 
 class EngineCore {
  public:
@@ -284,13 +296,13 @@ class EngineCore {
   // Channel and request id, of every caller of every waiter.
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, LocalId> waiter_of_;
   // The same by channel, for those that are no session's.
-  absl::flat_hash_map<uint64_t, absl::flat_hash_set<LocalId>> channel_waiters_;
+  absl::flat_hash_map<uint64_t, absl::btree_set<LocalId>> channel_waiters_;
 
   // Of owners who may hold something.
-  absl::flat_hash_map<std::string, absl::flat_hash_set<LocalId>> owner_waits_;
+  absl::flat_hash_map<std::string, absl::btree_set<LocalId>> owner_waits_;
   absl::flat_hash_map<LocalId, std::unique_ptr<AcquireSet>> sets_;
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, LocalId> set_of_;  // as waiter_of_
-  absl::flat_hash_map<uint64_t, absl::flat_hash_set<LocalId>> channel_sets_;
+  absl::flat_hash_map<uint64_t, absl::btree_set<LocalId>> channel_sets_;
   absl::flat_hash_map<uint64_t, LocalId> set_requests_;  // of the acquires under way
   // What those were answered; worked on at the end of the input.
   std::deque<Reply> set_answers_;

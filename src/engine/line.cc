@@ -166,9 +166,10 @@ void EngineCore::Wake(Line& line) {
 }
 
 void EngineCore::WakeAll() {
-  for (auto& [id, line] : lines_) {
-    Wake(*line);
-    Pump(*line);
+  for (const LocalId id : InOrder(lines_)) {
+    Line& line = *LineById(id);
+    Wake(line);
+    Pump(line);
   }
 }
 
@@ -288,18 +289,20 @@ void EngineCore::OnStoreUp() {
   store_up_ = true;
   for (auto& [id, line] : lines_) line->blocked = false;
   WakeAll();
-  for (auto& [id, hold] : holds_) {
-    if (hold->lost || hold->renewing || !hold->next_renew.is_infinite()) continue;
-    hold->next_renew = now_;
-    ArmHold(*hold);
+  for (const LocalId id : InOrder(holds_)) {
+    Hold& hold = *HoldById(id);
+    if (hold.lost || hold.renewing || !hold.next_renew.is_infinite()) continue;
+    hold.next_renew = now_;
+    ArmHold(hold);
   }
 }
 
 void EngineCore::OnStoreDown() {
   store_up_ = false;
-  for (auto& [id, line] : lines_) {
-    line->subscribed = false;
-    FailTriesThatDoNotWait(*line);
+  for (const LocalId id : InOrder(lines_)) {
+    Line& line = *LineById(id);
+    line.subscribed = false;
+    FailTriesThatDoNotWait(line);
   }
 }
 

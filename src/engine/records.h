@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "src/base/clock.h"
@@ -33,10 +33,10 @@ struct Session {
   absl::Duration lease;
   BootTime opened;
   BootTime last_ping;
-  absl::flat_hash_set<LocalId> holds;
-  absl::flat_hash_set<LocalId> waiters;
-  bool closing = false;               // an operator's wish: it ends with its last hold
-  absl::flat_hash_set<LocalId> sets;  // AcquireAlls that are not answered yet
+  absl::btree_set<LocalId> holds;
+  absl::btree_set<LocalId> waiters;
+  bool closing = false;           // an operator's wish: it ends with its last hold
+  absl::btree_set<LocalId> sets;  // AcquireAlls that are not answered yet
 
   BootTime ends() const {
     return ttl == absl::ZeroDuration() ? BootTime::Infinite() : last_ping + ttl;

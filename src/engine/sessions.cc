@@ -66,7 +66,7 @@ void EngineCore::Handle(ChannelClosed command) {
   OnSetChannelClosed(command.channel);
   const auto waiting = channel_waiters_.find(command.channel);
   if (waiting == channel_waiters_.end()) return;
-  const absl::flat_hash_set<LocalId> ids = waiting->second;
+  const absl::btree_set<LocalId> ids = waiting->second;
   for (const LocalId id : ids) {
     Waiter& waiter = *WaiterById(id);
     const auto closed =
@@ -143,11 +143,11 @@ void EngineCore::FailWaiters(Session& session, const absl::Status& status) {
   const absl::Status ended = status.ok() ? Fail(Reason::kSessionNotFound, "session_id",
                                                 "the session ended while this command waited")
                                          : status;
-  const absl::flat_hash_set<LocalId> sets = session.sets;
+  const absl::btree_set<LocalId> sets = session.sets;
   for (const LocalId set_id : sets) {
     EndSet(*SetById(set_id), ended);
   }
-  const absl::flat_hash_set<LocalId> waiters = session.waiters;
+  const absl::btree_set<LocalId> waiters = session.waiters;
   for (const LocalId waiter_id : waiters) {
     Waiter& waiter = *WaiterById(waiter_id);
     const bool on_stream =
@@ -159,7 +159,7 @@ void EngineCore::FailWaiters(Session& session, const absl::Status& status) {
 
 void EngineCore::EndSession(Session& session, const absl::Status& status) {
   FailWaiters(session, status);
-  const absl::flat_hash_set<LocalId> holds = session.holds;
+  const absl::btree_set<LocalId> holds = session.holds;
   for (const LocalId hold_id : holds) {
     Hold& hold = *HoldById(hold_id);
     if (session.channel != 0 && !status.ok() && !hold.lost && !hold.partial) {

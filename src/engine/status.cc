@@ -68,15 +68,14 @@ void EngineCore::Handle(Drain command) {
   }
   if (!draining_) {
     draining_ = true;
-    for (const auto& [id, session] : sessions_) {
-      if (session->channel != 0) Send(session->channel, Draining{command.limit});
+    for (const LocalId id : session_order_) {
+      const Session& session = *SessionById(id);
+      if (session.channel != 0) Send(session.channel, Draining{command.limit});
     }
     const absl::Status status = Fail(Reason::kDraining, "", "the daemon is shutting down");
-    while (!sets_.empty()) EndSet(*sets_.begin()->second, status);
-    std::vector<LocalId> waiting;
-    for (const auto& [id, waiter] : waiters_) waiting.push_back(id);
-    for (const LocalId id : waiting) {
-      AnswerWaiter(*WaiterById(id), status);
+    for (const LocalId id : InOrder(sets_)) EndSet(*SetById(id), status);
+    for (const LocalId id : InOrder(waiters_)) {
+      if (Waiter* waiter = WaiterById(id)) AnswerWaiter(*waiter, status);
     }
   }
   CheckDrained();
@@ -92,9 +91,7 @@ void EngineCore::OnDrainTimer() {
   drain_over_ = true;
   drain_at_ = now_ + kDrainAcks;
   timers_.Add(Timer{drain_at_, TimerKind::kDrain, 0});
-  std::vector<LocalId> held;
-  for (const auto& [id, hold] : holds_) held.push_back(id);
-  for (const LocalId id : held) {
+  for (const LocalId id : InOrder(holds_)) {
     Hold* hold = HoldById(id);
     if (hold != nullptr && !hold->lost) Lose(*hold, LossReason::kDrained, false);
   }

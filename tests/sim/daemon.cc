@@ -106,6 +106,7 @@ void SimDaemon::CloseChannel(uint64_t channel, engine::StreamEnd how) {
 }
 
 void SimDaemon::Deliver(engine::Event event) {
+  world_->Mix(event.channel << 8 | event.body.index());
   if (on_deliver_) on_deliver_(event);
   const auto it = channels_.find(event.channel);
   if (it == channels_.end()) return;

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 
-#include "absl/container/flat_hash_map.h"
 #include "src/engine/engine.h"
 #include "tests/sim/store_link.h"
 
@@ -64,7 +64,7 @@ class SimDaemon {
   std::unique_ptr<StoreLink> link_;
   DriftingClock clock_;
   uint64_t last_channel_ = 0;
-  absl::flat_hash_map<uint64_t, Channel> channels_;
+  std::map<uint64_t, Channel> channels_;
   BootTime armed_ = BootTime::Infinite();
   std::function<void()> after_input_;
   std::function<void(const engine::Event&)> on_deliver_;

@@ -21,6 +21,8 @@ bool World::Step(absl::Duration end) {
   Action next = std::move(const_cast<Action&>(actions_.top()));
   actions_.pop();
   now_ = next.at;
+  Mix(static_cast<uint64_t>(absl::ToInt64Nanoseconds(now_)));
+  Mix(next.order);
   next.run();
   return true;
 }

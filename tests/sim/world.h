@@ -35,6 +35,10 @@ class World {
     return absl::Microseconds(Between(low * 1000, high * 1000));
   }
 
+  // What happened so far as one number: the same for every run of a seed.
+  void Mix(uint64_t what) { digest_ = (digest_ ^ what) * 0x9E3779B97F4A7C15 + (digest_ >> 29); }
+  uint64_t digest() const { return digest_; }
+
   // For a failure's report: the last things that happened.
   void Note(std::string what);
   std::string Story() const;
@@ -51,6 +55,7 @@ class World {
   std::mt19937_64 rng_;
   absl::Duration now_;
   uint64_t order_ = 0;
+  uint64_t digest_ = 0;
   std::priority_queue<Action> actions_;
   std::vector<std::string> notes_;
 };
