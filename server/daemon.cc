@@ -37,6 +37,7 @@ engine::EngineOptions EngineOptionsOf(const Options& options) {
   engine::EngineOptions to;
   to.max_lease = options.max_lease;
   to.default_max_hold = MaxHoldOf(options);
+  to.default_fifo = options.default_fifo;
   to.behind_proxy = options.behind_proxy;
   to.release_delays = options.release_delays;
   return to;

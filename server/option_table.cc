@@ -130,6 +130,12 @@ std::string LogLevelName(LogLevel level) {
   return kNames.at(static_cast<size_t>(level));
 }
 
+absl::Status SetOrdering(absl::string_view value, Options& options) {
+  if (value != "barging" && value != "fifo") return NotAllowed("barging or fifo");
+  options.default_fifo = value == "fifo";
+  return absl::OkStatus();
+}
+
 absl::Status SetLogFormat(absl::string_view value, Options& options) {
   if (value != "text" && value != "json") return NotAllowed("text or json");
   options.log_format = value == "json" ? LogFormat::kJson : LogFormat::kText;
@@ -171,6 +177,13 @@ const OptionSpec kTable[] = {
                           o.default_max_hold);
      },
      [](const Options& o) { return std::vector<std::string>{DurationText(o.default_max_hold)}; }},
+    {"default-ordering", "ORDERING", kEverywhere, false,
+     "who is served first where the request does not say: barging (a newcomer may take a free key) "
+     "or fifo (strictly in order of arrival, over all daemons)",
+     SetOrdering,
+     [](const Options& o) {
+       return std::vector<std::string>{o.default_fifo ? "fifo" : "barging"};
+     }},
     {"no-grace", "", kEverywhere, false,
      "nobody holds locks on this store: skip its grace period at start",
      [](absl::string_view v, Options& o) { return SetSwitch(v, o.no_grace); },

@@ -32,6 +32,7 @@ struct Options {
   std::string redis_prefix = "holdfast:";
   absl::Duration max_lease = limits::kDefaultMaxLease;
   absl::Duration default_max_hold = limits::kDefaultMaxHold;  // 0: none
+  bool default_fifo = false;
   bool no_grace = false;
   bool behind_proxy = false;
   std::vector<engine::ReleaseDelay> release_delays;

@@ -17,7 +17,10 @@ void SetModeOf(const ModeOptions& mode, Message& message) {
 
 }  // namespace
 
-void SetMode(const ModeOptions& mode, v1::AcquireRequest& request) { SetModeOf(mode, request); }
+void SetMode(const ModeOptions& mode, v1::AcquireRequest& request) {
+  SetModeOf(mode, request);
+  if (mode.fifo) request.set_ordering(v1::ORDERING_FIFO);
+}
 void SetMode(const ModeOptions& mode, v1::KeyAndMode& key) { SetModeOf(mode, key); }
 
 std::string ModeName(v1::Mode mode) {

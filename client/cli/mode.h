@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --shared and --permits: what they ask for, and how a mode is called to people.
+// --shared, --permits and --fifo: what they ask for, and how a mode is called to people.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace holdfast::cli {
 struct ModeOptions {
   bool shared = false;
   uint32_t permits = 0;  // 0: no permit
+  bool fifo = false;     // strict order of arrival, over all daemons
 };
 
 void SetMode(const ModeOptions& mode, v1::AcquireRequest& request);

@@ -108,6 +108,8 @@ class Definer {
         ->type_name("N")
         ->check(CLI::Range(1U, limits::kMaxPermitLimit).description(""))
         ->excludes(shared);
+    app_->add_flag("--fifo", to->fifo,
+                   "wait strictly in order of arrival, at whichever daemon the others wait");
   }
   void Note(std::function<void(std::string)> set, const std::string& help) {
     app_->add_option_function<std::string>("--note", std::move(set), help)

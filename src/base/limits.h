@@ -81,6 +81,20 @@ inline constexpr absl::Duration kWakeRetry = absl::Seconds(5);
 inline constexpr absl::Duration kMaxPartialHold = absl::Milliseconds(200);
 inline constexpr absl::Duration kSetSlack = absl::Milliseconds(250);
 
+// A key that was handed to another daemon's waiter has to be claimed within that time.
+inline constexpr absl::Duration kClaimTime = absl::Milliseconds(500);
+// The waiters of a daemon that has not been heard of for so long are passed over.
+inline constexpr absl::Duration kDaemonSilence = absl::Seconds(3);
+inline constexpr absl::Duration kDaemonBeat = absl::Seconds(1);
+// A line that nobody looks after is gone; its waiters come back to it every kWakeRetry.
+inline constexpr absl::Duration kLineExpiry = absl::Minutes(1);
+// So long after a writer said that it waits no reader joins those who read.
+inline constexpr absl::Duration kWriterPatience = absl::Seconds(6);
+// While another daemon's waiter is first, a daemon's own may pass the key among them so often and
+// so long.
+inline constexpr uint32_t kMaxOwnHandoffs = 16;
+inline constexpr absl::Duration kMaxOwnTime = absl::Milliseconds(200);
+
 // A token stays below what a double holds exactly.
 inline constexpr int64_t kMaxToken = (int64_t{1} << 53) - 1;
 inline constexpr int64_t kTokensPerMilli = 4096;

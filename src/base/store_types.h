@@ -27,6 +27,14 @@ struct HoldRef {
   uint32_t epoch = 1;
 };
 
+// A place in a key's line, which all daemons on a store share.
+struct Place {
+  std::string daemon;   // this life of the daemon whose waiter it is; empty: no place
+  uint64_t number = 0;  // FIFO: one for each waiter, counted by its daemon; 0: where all BARGING
+                        // waiters of a daemon stand
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
 // ---- Requests -------------------------------------------------------------
 
 // One attempt to take a key, or to take it once more.
@@ -37,7 +45,15 @@ struct HoldRef {
 //    while fewer owners than that hold; each permit has a number of its own for a token.
 //  * Held by `owner` in another mode: SHARED re-enters a hold that is EXCLUSIVE and stays so; all
 //    else is ModeRefused. So is PERMIT of another limit than the key is held with, by whomever.
-//  * Otherwise held by somebody else, or kept back: Busy; nothing changes.
+//  * Otherwise held by somebody else, or kept back: Busy; nothing changes but the line.
+//  * A place in the key's line: Busy takes it if `enters`, Granted leaves it if `leaves`. A free
+//  key
+//    that another daemon's place is first of goes to no FIFO place: it is handed to that (as
+//    Released::handed_to says), and this is Busy. The place of a daemon counts whatever its number
+//    is: in which order its own waiters try is its business.
+//  * While an EXCLUSIVE request has said within kWriterPatience that it waits (will_wait, and
+//  Busy),
+//    no owner joins SHARED or PERMIT who does not hold the key yet: Busy.
 //  * `op_id` is among the ops that the owner's hold of this session remembers:
 //    nothing changes, Granted{replayed}.
 struct AcquireOp {
@@ -49,6 +65,10 @@ struct AcquireOp {
   bool replay_only = false;     // `op_id` not remembered: HoldGone, nothing changes
   bool will_wait = false;       // on Busy: leave a mark, so that a release wakes subscribers
   bool others_wait = false;     // on Granted of a new ownership: leave that mark as well
+  Place place;                  // needed for what follows, and for a FIFO request
+  bool enters = false;  // on Busy: stands at the end of the line, unless it stands there already
+  bool leaves = false;  // on Granted: leaves the line,
+  bool stays = false;   // or, with `leaves`, goes to its end: others wait at the same place
   absl::Duration lease;
   absl::Duration max_hold = absl::InfiniteDuration();  // of a new hold
   absl::Duration min_hold;                             // of a new hold
@@ -71,10 +91,26 @@ enum class ReleaseKind {
 // unless a min_hold or release_delay keeps it back: the key (EXCLUSIVE), the key from all but
 // readers (SHARED), one permit (PERMIT). A hold that is not there is HoldGone.
 // kOne with an `op_id` that the hold remembers: nothing changes, Released again.
+// A key that is wholly free then is handed to the first in its line, unless the next request to the
+// store is an AcquireOp of the same key (FollowsRelease): that one is carried out in the same step.
 struct ReleaseOp {
   HoldRef hold;
   ReleaseKind kind = ReleaseKind::kOne;
   std::string op_id;
+};
+
+// Looks after a line. A key that nobody has then goes to the next. Answered by Released.
+struct PassOnOp {
+  enum class Kind {
+    kWriterGone,  // the EXCLUSIVE request that said that it waits does not any more
+    kLeave,       // the place is given up, and so is that
+    kLeaveAll,    // and every other of its daemon
+    kUnclaimed,   // its daemon was handed the key some time ago: where nobody has the key, it did
+                  // not claim it, and is passed over until its next sign of life
+  };
+  KeyName name;
+  Place place;
+  Kind kind = Kind::kLeave;
 };
 
 // Moves a hold's deadline to now + lease, but never back and never past its max_hold.
@@ -122,10 +158,18 @@ struct UnsubscribeOp {
 struct StoreRequest {
   // Chosen by the engine, never 0; its answer carries the same.
   uint64_t id = 0;
-  std::variant<AcquireOp, ReleaseOp, RenewOp, ForceOp, InspectOp, ListOp, SubscribeOp,
+  std::variant<AcquireOp, ReleaseOp, PassOnOp, RenewOp, ForceOp, InspectOp, ListOp, SubscribeOp,
                UnsubscribeOp>
       op;
 };
+
+// Whether `next` is an attempt of the same key, which a store carries out in one step with the
+// release in front of it.
+inline bool FollowsRelease(const StoreRequest& release, const StoreRequest& next) {
+  const auto* given = std::get_if<ReleaseOp>(&release.op);
+  const auto* taken = std::get_if<AcquireOp>(&next.op);
+  return given != nullptr && taken != nullptr && given->hold.name == taken->hold.name;
+}
 
 // ---- Answers --------------------------------------------------------------
 
@@ -155,12 +199,15 @@ struct Granted {
   bool replayed = false;
   Mode mode = Mode::kExclusive;  // of the hold: EXCLUSIVE where SHARED re-entered it
   bool more_fit = false;         // another owner could join in this mode at once
+  // The ownership is new, and another daemon's waiter stands first in line.
+  bool others_first = false;
 };
 
 struct Busy {
   std::vector<HolderState> holders;  // at most kMaxHoldersInAnswer
   // The request cannot be granted by expiry before that; infinite: only by a release.
   absl::Duration free_in = absl::InfiniteDuration();
+  std::string handed_to = {};  // as in Released: whose the key is for free_in
 };
 
 struct ReentryRefused {};
@@ -176,6 +223,10 @@ struct Released {
   uint32_t hold_count = 0;   // what is left of this hold
   bool freed = false;        // the key, or one more permit of it, can be granted now
   absl::Duration kept_for;   // what was held is nobody's, but kept back that long
+  // The daemon whose place is first in line: it is told by kWake, and nobody else gets the key for
+  // kept_for (at most kClaimTime). If it does not claim it, somebody has to pass it on
+  // (kUnclaimed).
+  std::string handed_to = {};
 };
 
 // The hold is not in the store (expired, released, flushed, never there).
@@ -250,13 +301,15 @@ struct StoreEvent {
   enum class Kind {
     kUp,     // requests can be answered (again)
     kDown,   // every request in flight has been answered kUnreachable; subscriptions are gone
-    kWake,   // `name`, or a permit of it, was released or became free otherwise
+    kWake,   // `name`, or a permit of it, was released or became free otherwise; for
+             // `daemon` alone where that is set
     kGrace,  // a grace period began, or its end is known better: `remaining`; 0: it is over
   };
   Kind kind = Kind::kUp;
   KeyName name;
   absl::Duration remaining;
-  std::string detail;  // for the log
+  std::string detail;       // for the log
+  std::string daemon = {};  // kWake
 };
 
 }  // namespace holdfast

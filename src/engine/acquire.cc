@@ -68,6 +68,10 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
 
   waiter.id = ++last_id_;
   waiter.line = &line;
+  const Ordering ordering = waiter.command.ordering;
+  const bool fifo =
+      ordering == Ordering::kDefault ? options_.default_fifo : ordering == Ordering::kFifo;
+  if (fifo) waiter.number = ++last_number_;
   waiter.began = now_;
   if (!waiter.log_key.empty() && !waiter.replay_only) {
     log_.Begin(waiter.log_key, waiter.digest, UnderWay{.waiter = waiter.id});
@@ -80,17 +84,14 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
   if (waiter.replay_only) {
     line.ops.push_back(TakeOp(waiter, LineOp::Kind::kReplay));
   } else if (line.waiters.empty()) {
-    waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
-    waiter.in_line = true;
-    NoteWait(waiter);
+    StandInLine(line, waiter);
     PushTry(line);
   } else {
-    waiter.place = line.waiters.insert(line.waiters.end(), waiter.id);
-    waiter.in_line = true;
-    NoteWait(waiter);
+    StandInLine(line, waiter);
     // Somebody is in front. Only the key's owner may pass; a new owner cannot be that. But those in
-    // front may just be on their way to a permit or to read, and leave room.
-    if (!waiter.owner_is_new || waiter.command.mode != Mode::kExclusive) {
+    // front may just be on their way to a permit or to read, and leave room. And a FIFO place
+    // counts from when the store knows it.
+    if (!waiter.owner_is_new || waiter.command.mode != Mode::kExclusive || waiter.number > 0) {
       line.ops.push_back(TakeOp(waiter, LineOp::Kind::kProbe));
     } else if (!waiter.waits()) {
       AnswerWaiter(waiter, Refusal(waiter, NotAcquiredReason::kBusy));
@@ -153,7 +154,7 @@ void EngineCore::ForgetWaiter(Waiter& waiter) {
   if (Session* session = SessionById(waiter.session)) session->waiters.erase(id);
   // Where it had been granted, OnGranted has put the answer into the log by now.
   if (!waiter.log_key.empty() && !waiter.replay_only) log_.Abandon(waiter.log_key);
-  if (waiter.in_line) line.waiters.erase(waiter.place);
+  LeaveLine(line, waiter);
   waiters_.erase(id);
   for (auto op = line.ops.begin(); op != line.ops.end();) {
     const auto here = op++;

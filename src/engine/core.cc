@@ -91,15 +91,9 @@ void EngineCore::OnStoreEvent(const StoreEvent& event) {
     case StoreEvent::Kind::kDown:
       OnStoreDown();
       break;
-    case StoreEvent::Kind::kWake: {
-      const auto it = line_ids_.find(event.name);
-      if (it == line_ids_.end()) break;
-      Line& line = *LineById(it->second);
-      // While a hold of ours stands the news is of an earlier release.
-      if (line.holds.empty()) Wake(line);
-      Pump(line);
+    case StoreEvent::Kind::kWake:
+      OnWake(event);
       break;
-    }
     case StoreEvent::Kind::kGrace:
       grace_until_ = now_ + event.remaining;
       if (event.remaining <= absl::ZeroDuration()) WakeAll();

@@ -5,6 +5,7 @@
 //   sessions.cc   streams: open, ping, end
 //   acquire.cc    from a request to a place in line, and out of it again
 //   line.cc       a key's steps at the store, one after the other; waking
+//   store_line.cc the line that all daemons on the store share
 //   grants.cc     what the store answered to an attempt to take a key
 //   release.cc    release, renew by hand, feed, lost_ack
 //   watchdog.cc   renewals, the end of leases, max hold, missed feeds, loss
@@ -155,6 +156,7 @@ class EngineCore {
   void PushTry(Line& line);
   LineOp* QueuedTry(Line& line);
   void RetryAt(Line& line, BootTime at);
+  void ArmLine(Line& line, BootTime at);
   void OnLineTimer(LocalId id);
   void Watch(Line& line);
   // Unsubscribes and forgets the line at the end of this input, where nothing needs it.
@@ -166,6 +168,23 @@ class EngineCore {
   void AbandonOp(Line& line, std::list<LineOp>::iterator op);
   void OnStoreUp();
   void OnStoreDown();
+
+  // ---- store_line.cc: the line that all daemons share
+  void StandInLine(Line& line, Waiter& waiter);
+  void LeaveLine(Line& line, Waiter& waiter);
+  // Where the waiter stands, or is to stand, in the store's line.
+  void SetPlace(const Line& line, const Waiter& waiter, LineOp& op, AcquireOp& take);
+  // The attempt was in vain, or may have been.
+  void Entered(Line& line, const LineOp& op);
+  void HasLeft(Line& line, Waiter& waiter, const LineOp& op, const Granted& granted);
+  // Whether a release may go to the head of this line while others stand in the store's.
+  bool MayKeepAmongOwn(const Line& line) const;
+  void PassOn(Line& line, Place place, PassOnOp::Kind kind);
+  // The store keeps the key for that daemon; empty: it does not.
+  void HandedOn(Line& line, const std::string& daemon, absl::Duration kept_for);
+  void CheckClaim(Line& line);
+  void OnPassOnReply(Line& line, const LineOp& op, const StoreReply& reply);
+  void OnWake(const StoreEvent& event);
 
   // ---- grants.cc
   void OnTakeReply(Line& line, const LineOp& op, StoreReply& reply);
@@ -184,6 +203,7 @@ class EngineCore {
   Hold* FindHold(absl::string_view hold_id);
   Hold* HoldById(LocalId id);
   void OnReleaseReply(Line& line, LineOp op, StoreReply& reply);
+  void AfterRelease(Line& line, const Released& released);
   void OnGiveBackReply(Line& line, const LineOp& op, const StoreReply& reply);
   void OnClientRenewReply(Pending pending, StoreReply& reply);
   void FinishRelease(LineOp& op, Answer answer, bool had_effect);
@@ -283,6 +303,7 @@ class EngineCore {
   LocalId last_id_ = 0;
   uint64_t last_request_ = 0;
   uint64_t last_op_ = 0;
+  uint64_t last_number_ = 0;  // of a FIFO place
 
   absl::flat_hash_map<LocalId, std::unique_ptr<Session>> sessions_;
   absl::btree_set<LocalId> session_order_;  // for listings

@@ -42,6 +42,8 @@ struct EngineOptions {
   absl::Duration max_lease = limits::kDefaultMaxLease;
   // Infinite: none unless the request sets one.
   absl::Duration default_max_hold = limits::kDefaultMaxHold;
+  // The ordering of a request that says none: FIFO, else BARGING.
+  bool default_fifo = false;
   // A closed connection proves nothing: wait for the ttl there too.
   bool behind_proxy = false;
   // How long what a hold has is kept back when it ended without its release. At most

@@ -97,6 +97,7 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
   }
   line.try_again = false;
   line.last_holders.clear();
+  if (op.kind != LineOp::Kind::kReplay) HasLeft(line, *waiter, op, granted);
   for (const Caller& caller : waiter->callers) {
     Answer1(caller.to, AnswerFor(caller, grant, op.sent));
   }
@@ -174,20 +175,31 @@ void EngineCore::OnBusy(Line& line, const LineOp& op, Busy& busy) {
     line.last_holders = std::move(busy.holders);
     line.holders_at = op.sent;
   }
+  Entered(line, op);
   Waiter* waiter = WaiterById(op.waiter);
   if (waiter != nullptr) waiter->saw_grace = false;
+  if (waiter != nullptr && by_head && waiter->command.mode == Mode::kExclusive) {
+    waiter->keeps_off =
+        !line.last_holders.empty() && line.last_holders.front().mode != Mode::kExclusive;
+  }
   if (waiter != nullptr && !waiter->waits()) {
     AnswerWaiter(*waiter, Refusal(*waiter, NotAcquiredReason::kBusy));
   }
   if (line.waiters.empty()) return;
   TellContended(line);
   if (!by_head) return;
-  RetryAt(line, now_ + std::min(busy.free_in + kAfterExpiry, limits::kWakeRetry));
+  if (busy.handed_to.empty() || busy.handed_to == life_) {
+    RetryAt(line, now_ + std::min(busy.free_in + kAfterExpiry, limits::kWakeRetry));
+  } else {
+    HandedOn(line, busy.handed_to, busy.free_in);
+    RetryAt(line, now_ + limits::kWakeRetry);
+  }
   Watch(line);
 }
 
 void EngineCore::OnInGrace(Line& line, const LineOp& op, absl::Duration remaining) {
   grace_until_ = now_ + remaining;
+  Entered(line, op);
   if (Waiter* waiter = WaiterById(op.waiter)) {
     waiter->saw_grace = true;
     if (!waiter->waits()) AnswerWaiter(*waiter, GraceStatus());

@@ -72,7 +72,8 @@ void EngineCore::Pump(Line& line) {
 }
 
 bool EngineCore::HandsOver(const Line& line, const LineOp& op) const {
-  if (op.takes() || line.waiters.empty() || line.ops.size() > 2) return false;
+  if (op.takes() || op.kind == LineOp::Kind::kPassOn) return false;
+  if (line.waiters.empty() || line.ops.size() > 2 || !MayKeepAmongOwn(line)) return false;
   if (line.ops.size() == 2 && line.ops.back().kind != LineOp::Kind::kTry) return false;
   // Where holds of ours remain, the key will not be free, though there may be a permit. Of a bare
   // lease that is not known.
@@ -88,6 +89,10 @@ void EngineCore::SendOp(Line& line, LineOp& op) {
   pending.kind = Pending::Kind::kLine;
   pending.line = line.id;
   op.sent = now_;
+  if (op.kind == LineOp::Kind::kPassOn) {
+    op.request = Submit(PassOnOp{line.name, op.place, op.pass_on}, std::move(pending));
+    return;
+  }
   if (!op.takes()) {
     const ReleaseKind kind = op.kind == LineOp::Kind::kRelease    ? ReleaseKind::kOne
                              : op.kind == LineOp::Kind::kGiveBack ? ReleaseKind::kAll
@@ -108,6 +113,7 @@ void EngineCore::SendOp(Line& line, LineOp& op) {
   take.replay_only = op.kind == LineOp::Kind::kReplay;
   take.will_wait = waiter.waits() || line.waiters.size() > 1;
   take.others_wait = line.waiters.size() > 1;
+  SetPlace(line, waiter, op, take);
   take.lease = waiter.lease;
   take.max_hold = waiter.max_hold;
   take.min_hold = waiter.command.min_hold;
@@ -130,6 +136,7 @@ bool EngineCore::SkipProbe(Line& line, const LineOp& op) {
   if (op.kind != LineOp::Kind::kProbe || op.request != 0 || op.maybe_applied) return false;
   Waiter& waiter = *WaiterById(op.waiter);
   if (!waiter.owner_is_new || line.waiters.front() == waiter.id) return false;
+  if (waiter.number > 0 && !waiter.in_store) return false;
   if (waiter.waits()) {
     line.ops.pop_front();
   } else {
@@ -175,6 +182,10 @@ void EngineCore::WakeAll() {
 
 void EngineCore::RetryAt(Line& line, BootTime at) {
   line.retry_at = at;
+  ArmLine(line, at);
+}
+
+void EngineCore::ArmLine(Line& line, BootTime at) {
   if (at >= line.timer_at) return;
   line.timer_at = at;
   timers_.Add(Timer{at, TimerKind::kLine, line.id});
@@ -184,7 +195,11 @@ void EngineCore::OnLineTimer(LocalId id) {
   Line* line = LineById(id);
   if (line == nullptr || line->timer_at > now_) return;  // an older timer of the same line
   line->timer_at = BootTime::Infinite();
-  if (line->retry_at > now_) return RetryAt(*line, line->retry_at);
+  CheckClaim(*line);
+  if (line->retry_at > now_) {
+    ArmLine(*line, line->retry_at);
+    return Pump(*line);
+  }
   line->retry_at = BootTime::Infinite();
   line->blocked = false;
   Wake(*line);
@@ -230,6 +245,9 @@ void EngineCore::OnLineReply(Line& line, StoreReply& reply) {
     case LineOp::Kind::kUndo:
       OnGiveBackReply(line, op, reply);
       break;
+    case LineOp::Kind::kPassOn:
+      OnPassOnReply(line, op, reply);
+      break;
   }
   if (handed_over) line.try_again = try_again;
   MayBeIdle(line);
@@ -244,6 +262,7 @@ void EngineCore::OnUnreachable(Line& line, std::list<LineOp>::iterator at,
   RetryAt(line, now_ + kBlockedRetry);
   if (op.takes()) {
     Waiter* waiter = WaiterById(op.waiter);
+    if (op.maybe_applied) Entered(line, op);
     if (waiter == nullptr) {
       AbandonOp(line, at);
     } else if (!waiter->waits() || waiter->deadline <= now_) {
@@ -251,7 +270,7 @@ void EngineCore::OnUnreachable(Line& line, std::list<LineOp>::iterator at,
     }
     return;
   }
-  if (op.kind != LineOp::Kind::kRelease) return;
+  if (op.kind != LineOp::Kind::kRelease) return;  // owed, or about a line: until it is old
   AnswerAll(std::exchange(op.callers, {}),
             Fail(Reason::kStoreUnreachable, "",
                  "the store cannot be reached: the release may or may not have been done; retry "

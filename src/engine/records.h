@@ -105,6 +105,9 @@ struct Waiter {
   absl::Duration lease;
   absl::Duration max_hold;
   std::string op_id;
+  uint64_t number = 0;     // FIFO: its own place in the store's line
+  bool in_store = false;   // FIFO: it may be there
+  bool keeps_off = false;  // EXCLUSIVE: the store lets nobody join while this waits
 
   bool waits() const { return command.wait > absl::ZeroDuration(); }
   // While it waits its owner may hold other keys. A set with keys in hand gives way by itself.
@@ -120,6 +123,7 @@ struct LineOp {
     kRelease,   // one count of a hold, for a caller
     kGiveBack,  // a whole hold, for nobody
     kUndo,      // an acquire that nobody wants any more
+    kPassOn,    // leaves the store's line, or looks after a key that was handed on
   };
   Kind kind = Kind::kTry;
   HoldRef ref;
@@ -129,6 +133,10 @@ struct LineOp {
   LocalId hold = 0;
   Callers callers;  // kRelease; empty: they were told UNAVAILABLE, it is done anyway
   std::string log_key;
+  Place place;  // kTry, kProbe as it was sent, and kPassOn
+  PassOnOp::Kind pass_on = PassOnOp::Kind::kLeave;
+  bool enters = false;  // kTry, kProbe: as it was sent
+  bool leaves = false;
   uint64_t request = 0;                     // in flight as this store request
   BootTime sent;                            // the latest attempt
   bool maybe_applied = false;               // an earlier attempt may have been carried out
@@ -150,11 +158,20 @@ struct Line {
   bool looking = false;                   // it is being asked that, beside the line's steps
   bool try_again = false;                 // woken while a try was in flight
   bool subscribed = false;
+  size_t barging = 0;     // BARGING waiters
+  bool stands = false;    // their place may be in the store's line
+  std::string handed_to;  // a daemon that has to claim the key until claim_at
+  BootTime claim_at = BootTime::Infinite();
+  // While another daemon's waiter is first: how often, and since when, this engine has passed the
+  // key among its own.
+  bool others_first = false;
+  uint32_t own_handoffs = 0;
+  BootTime own_since;
   bool blocked = false;  // the store could not be reached: wait for kUp or the retry
   BootTime retry_at = BootTime::Infinite();
   BootTime timer_at = BootTime::Infinite();
 
-  bool idle() const { return holds.empty() && waiters.empty() && ops.empty(); }
+  bool idle() const { return holds.empty() && waiters.empty() && ops.empty() && handed_to.empty(); }
 };
 
 }  // namespace holdfast::engine

@@ -90,8 +90,7 @@ void EngineCore::OnReleaseReply(Line& line, LineOp op, StoreReply& reply) {
                     [&](const HolderState& holder) { return holder.hold_id == op.ref.hold_id; });
     }
     if (released->freed) Wake(line);
-    if (released->kept_for > absl::ZeroDuration()) RetryAt(line, now_ + released->kept_for);
-    return;
+    return AfterRelease(line, *released);
   }
   if (const auto* gone = std::get_if<HoldGone>(&reply.result)) {
     // An earlier attempt, whose answer was lost, did it: nothing else ends a
@@ -111,6 +110,14 @@ void EngineCore::OnReleaseReply(Line& line, LineOp op, StoreReply& reply) {
   FinishRelease(op, failure != nullptr ? StatusOf(*failure) : HoldIsOver(), false);
 }
 
+void EngineCore::AfterRelease(Line& line, const Released& released) {
+  if (!released.handed_to.empty()) {
+    HandedOn(line, released.handed_to, released.kept_for);
+  } else if (released.kept_for > absl::ZeroDuration()) {
+    RetryAt(line, now_ + released.kept_for);
+  }
+}
+
 void EngineCore::OnGiveBackReply(Line& line, const LineOp& op, const StoreReply& reply) {
   const auto* released = std::get_if<Released>(&reply.result);
   Hold* hold = HoldById(op.hold);
@@ -123,10 +130,10 @@ void EngineCore::OnGiveBackReply(Line& line, const LineOp& op, const StoreReply&
       Lose(*hold, LossReason::kStoreLostIt, /*gone=*/true);
     }
   }
-  if (released != nullptr && released->kept_for > absl::ZeroDuration()) {
-    RetryAt(line, now_ + released->kept_for);
-  }
+  if (released != nullptr) AfterRelease(line, *released);
   // An undo says nothing about who else waits; a give-back frees the key either way.
+  const bool handed_on = released != nullptr && !released->handed_to.empty();
+  if (handed_on) return;
   if (op.kind == LineOp::Kind::kGiveBack || (released != nullptr && released->freed)) Wake(line);
 }
 

@@ -80,13 +80,6 @@ absl::Status CheckMinHold(const Acquire& command) {
   return CheckRange(command.min_hold, "min_hold", absl::ZeroDuration(), limits::kMaxMinHold);
 }
 
-absl::Status CheckOrdering(Ordering ordering) {
-  if (ordering != Ordering::kFifo) return absl::OkStatus();
-  return Fail(Reason::kUnsupported, "ordering",
-              "ordering FIFO over several daemons is not in this version; waiters of one daemon "
-              "are served in order of arrival anyway");
-}
-
 }  // namespace
 
 absl::Status Validate(const OpenSession& command, const EngineOptions& options) {
@@ -120,7 +113,7 @@ absl::Status Validate(const Acquire& command, const EngineOptions& options) {
                   CheckText(command.note, "note", limits::kMaxNoteBytes),
                   CheckText(command.traceparent, "traceparent", limits::kMaxTraceparentBytes),
                   CheckId(command.command_id, "command_id", limits::kMaxCommandIdBytes),
-                  CheckMode(command), CheckOrdering(command.ordering)});
+                  CheckMode(command)});
 }
 
 absl::Status Validate(const AcquireAll& command, const EngineOptions& options) {

@@ -86,7 +86,7 @@ class Handoffs {
     writer_.Begin(2 + redis::ApplyArgs(requests.size()));
     writer_.Arg("EVALSHA");
     writer_.Arg(sha_);
-    redis::EncodeApply(requests, std::string(kIncarnation), layout_, &packer_, &writer_);
+    redis::EncodeApply(requests, std::string(kIncarnation), "life", layout_, &packer_, &writer_);
   }
   Answer Apply(absl::Span<const StoreRequest> requests) {
     Encode(requests);

@@ -22,6 +22,8 @@ class StoreEnvironment {
  public:
   virtual ~StoreEnvironment() = default;
   virtual std::unique_ptr<Store> MakeStore(TestLoop* loop) = 0;
+  // Whether several stores that it makes are daemons on the same data.
+  virtual bool shared() const { return true; }
 };
 
 struct StoreKind {

@@ -24,10 +24,9 @@ class RedisEnvironment final : public StoreEnvironment {
   }
 
   std::unique_ptr<Store> MakeStore(TestLoop* loop) override {
-    static int next_prefix = 1;
     RedisStoreOptions options;
     options.url = Server()->url();
-    options.prefix = absl::StrCat("test", next_prefix++, ":");
+    options.prefix = prefix_;
     options.no_grace = true;
     options.random = [] { return uint64_t{0}; };
     options.clock = &loop->clock();
@@ -39,6 +38,12 @@ class RedisEnvironment final : public StoreEnvironment {
     static const std::unique_ptr<RedisServer> server = RedisServer::Start();
     return server.get();
   }
+  static int NextNumber() {
+    static int next = 1;
+    return next++;
+  }
+
+  const std::string prefix_ = absl::StrCat("test", NextNumber(), ":");
 };
 
 // A fresh state folder for each test.
@@ -50,6 +55,7 @@ class MemoryEnvironment final : public StoreEnvironment {
   }
   ~MemoryEnvironment() override { std::filesystem::remove_all(root_); }
 
+  bool shared() const override { return false; }
   std::unique_ptr<Store> MakeStore(TestLoop* loop) override {
     MemoryStoreOptions options;
     options.folder = absl::StrCat(root_, "/state");

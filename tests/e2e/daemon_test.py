@@ -137,7 +137,7 @@ def test_what_print_config_prints_is_a_file_that_gives_the_same(folder):
 
 def test_help_names_every_option_of_the_contract():
     said = run("--help").stdout
-    for option in ("listen", "store", "namespace", "redis-prefix", "max-lease", "default-max-hold", "no-grace",
+    for option in ("listen", "store", "namespace", "redis-prefix", "max-lease", "default-max-hold", "default-ordering", "no-grace",
                    "behind-proxy", "config", "check-config", "print-config"):
         assert f"--{option}" in said
     assert run("--version").stdout.startswith("holdfastd ")

@@ -54,17 +54,6 @@ def test_a_unary_acquire_may_name_a_session_and_dies_with_it(client, open_sessio
     client.wait_free("k", 1)
 
 
-@pytest.mark.parametrize("fields, feature", [
-    (dict(ordering=types_pb2.ORDERING_FIFO), "ordering")])
-def test_an_ordering_of_a_later_version_is_unimplemented_by_name(client, open_session, fields, feature):
-    session = open_session()
-    for acquire in (client.try_acquire, session.try_acquire):
-        with pytest.raises(Refused) as refused:
-            acquire("k", **fields)
-        assert refused.value == ("UNIMPLEMENTED", "UNSUPPORTED") and refused.value.field == feature
-    assert client.inspect("k").free
-
-
 def test_calls_of_a_later_version_are_unimplemented_by_name(client):
     admin = admin_pb2_grpc.AdminServiceStub(client.channel)
     calls = {

@@ -80,11 +80,11 @@ void StoreLink::Arrive(uint64_t connection, StoreRequest request) {
     subscribed_.insert(subscribe->name);
   }
   StoreReply reply = server_->Apply(request);
-  for (const KeyName& name : server_->TakeFreed()) {
-    if (!subscribed_.contains(name) || world_->Chance(faults_.lose_wake)) continue;
-    world_->After(Delay(), [this, connection, name] {
+  for (const memory::LockTable::Freed& freed : server_->TakeFreed()) {
+    if (!subscribed_.contains(freed.name) || world_->Chance(faults_.lose_wake)) continue;
+    world_->After(Delay(), [this, connection, freed] {
       if (connection == connection_) {
-        listener_.event(StoreEvent{StoreEvent::Kind::kWake, name, {}, ""});
+        listener_.event(StoreEvent{StoreEvent::Kind::kWake, freed.name, {}, "", freed.daemon});
       }
     });
   }

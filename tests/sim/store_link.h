@@ -41,7 +41,7 @@ class StoreServer {
   StoreServer(World* world, double clock_rate, absl::Duration max_lease);
 
   StoreReply Apply(const StoreRequest& request);
-  std::vector<KeyName> TakeFreed() { return table_->TakeFreed(); }
+  std::vector<memory::LockTable::Freed> TakeFreed() { return table_->TakeFreed(); }
   // Forgets everything, and grants nothing until the longest lease has passed.
   void RestartEmpty();
   memory::LockTable& table() { return *table_; }

@@ -41,6 +41,9 @@ struct KeyRecord {
   BootTime kept_until;                 // EXCLUSIVE, SHARED: what ended holds ask for
   std::vector<BootTime> kept_permits;  // PERMIT: until when each that is over counts as taken
   std::vector<HoldRecord> holds;
+  // Not written down, as lines are not.
+  std::string reserved;   // the daemon that has until kept_until to claim the key
+  BootTime writer_until;  // somebody waits to have it alone: nobody joins until then
 
   friend bool operator==(const KeyRecord&, const KeyRecord&) = default;
 };

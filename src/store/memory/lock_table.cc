@@ -16,30 +16,82 @@ using Result = decltype(StoreReply::result);
 LockTable::LockTable(TokenSource* tokens, TableObserver* observer)
     : tokens_(tokens), observer_(observer) {}
 
-StoreReply LockTable::Apply(const StoreRequest& request, BootTime now) {
+StoreReply LockTable::Apply(const StoreRequest& request, BootTime now, bool followed) {
+  followed_ = followed;
   StoreReply reply;
   reply.id = request.id;
   reply.result = std::visit([&](const auto& op) { return Do(op, now); }, request.op);
   return reply;
 }
 
-// `will_wait` and `others_wait` need no mark here: every release is told to whoever subscribed.
 Result LockTable::Do(const AcquireOp& op, BootTime now) {
+  if (!op.place.daemon.empty()) lines_.Beat(op.place.daemon, now);
+  Result result = Attempt(op, now);
+  if (auto* granted = std::get_if<Granted>(&result)) {
+    if (!granted->replayed) LeaveLine(op, *granted, now);
+  } else if (std::holds_alternative<Busy>(result) || std::holds_alternative<InGrace>(result)) {
+    StandInLine(op, now);
+  }
+  return result;
+}
+
+void LockTable::LeaveLine(const AcquireOp& op, Granted& granted, BootTime now) {
+  const KeyName& name = op.hold.name;
+  if (op.leaves) lines_.Leave(name, op.place);
+  if (op.leaves && op.stays) lines_.Enter(name, op.place);
+  if (op.place.number > 0) lines_.Served(name, op.place);
+  const Place* const first = lines_.First(name, now);
+  granted.others_first = first != nullptr && first->daemon != op.place.daemon;
+  // Those who can join are not first in line, perhaps, and of another daemon.
+  if (granted.more_fit && granted.others_first) freed_.push_back({name, ""});
+}
+
+// `will_wait` and `others_wait` need no mark for a release here: each is told to whoever
+// subscribed.
+void LockTable::StandInLine(const AcquireOp& op, BootTime now) {
+  if (op.enters) lines_.Enter(op.hold.name, op.place);
+  const auto it = entries_.find(op.hold.name);
+  const bool writer = op.mode == Mode::kExclusive && op.will_wait && !op.only_reentry;
+  if (writer && it != entries_.end())
+    it->second.record.writer_until = now + limits::kWriterPatience;
+}
+
+Result LockTable::Attempt(const AcquireOp& op, BootTime now) {
   const HoldRef& ref = op.hold;
-  KeyRecord* const record = Settle(ref.name, now);
+  KeyRecord* record = Settle(ref.name, now);
   HoldRecord* const mine = FindHold(record, ref, /*any_id=*/true);
   if (mine != nullptr && Remembers(*mine, op.op_id)) return GrantOf(*record, *mine, now, true);
   if (op.replay_only) return GoneFrom(record, ref.owner);
 
   if (CountOf(record, ref.owner) > 0) return TakeAgain(op, *record, mine, now);
   if (op.only_reentry && !IsHeld(record)) return Busy{};
+  if (!IsHeld(record)) {
+    if (auto result = MindLine(op, record, now)) return *result;
+  }
   if (record != nullptr) {
     const bool permits = record->mode == Mode::kPermit && op.mode == Mode::kPermit;
     if (permits && record->limit != op.limit) return ModeRefused{Mode::kPermit, record->limit};
-    if (op.only_reentry || !HasRoom(*record, op.mode)) return BusyOf(*record, op.mode, now);
+    const bool room = HasRoom(*record, op.mode) && record->writer_until <= now;
+    if (op.only_reentry || !room) return BusyOf(*record, op.mode, now);
   }
   if (now < grace_until_) return InGrace{.remaining = grace_until_ - now};
   return TakeNew(op, now);
+}
+
+std::optional<Result> LockTable::MindLine(const AcquireOp& op, KeyRecord*& record, BootTime now) {
+  if (now < grace_until_) return std::nullopt;
+  const KeyName& name = op.hold.name;
+  const bool kept_for_it =
+      record != nullptr && !op.place.daemon.empty() && record->reserved == op.place.daemon;
+  if (kept_for_it) {
+    EndReservation(name, now);
+    record = nullptr;
+  } else if (record == nullptr && op.place.number > 0) {
+    const Place* const first = lines_.First(name, now);
+    if (first == nullptr || first->daemon == op.place.daemon) return std::nullopt;
+    return Busy{.holders = {}, .free_in = limits::kClaimTime, .handed_to = HandOn(name, now)};
+  }
+  return std::nullopt;
 }
 
 Result LockTable::TakeAgain(const AcquireOp& op, KeyRecord& record, HoldRecord* mine,
@@ -79,7 +131,7 @@ Result LockTable::TakeNew(const AcquireOp& op, BootTime now) {
   }
   // Where its expiry was noticed by this very request, there is nothing to wake for.
   const bool alone = op.mode == Mode::kExclusive;
-  if (alone && !freed_.empty() && freed_.back() == name) freed_.pop_back();
+  if (alone && !freed_.empty() && freed_.back().name == name) freed_.pop_back();
   KeyRecord& record = BeginChange(name);
   record.mode = op.mode;
   record.limit = op.limit;
@@ -128,7 +180,57 @@ Result LockTable::Do(const ReleaseOp& op, BootTime now) {
     released.freed = released.kept_for == absl::ZeroDuration();
   }
   EndChange(ref.name, now, /*permit_freed=*/permit && released.freed);
+  if (!followed_) HandOn(ref.name, released, now);
   return released;
+}
+
+Result LockTable::Do(const PassOnOp& op, BootTime now) {
+  const std::string& daemon = op.place.daemon;
+  KeyRecord* const record = Settle(op.name, now);
+  if (op.kind == PassOnOp::Kind::kUnclaimed) {
+    if (record == nullptr) lines_.PassOver(daemon, now);
+  } else if (op.kind == PassOnOp::Kind::kLeaveAll) {
+    lines_.LeaveAll(op.name, daemon);
+  } else if (op.kind == PassOnOp::Kind::kLeave) {
+    lines_.Leave(op.name, op.place);
+  }
+  if (record != nullptr && op.kind != PassOnOp::Kind::kUnclaimed && record->writer_until > now) {
+    record->writer_until = BootTime();
+    freed_.push_back({op.name, ""});
+  }
+  const bool kept = record != nullptr && record->reserved == daemon;
+  if (kept && !lines_.HasAny(op.name, daemon)) EndReservation(op.name, now);
+  Released released;
+  released.freed = Find(op.name) == nullptr;
+  HandOn(op.name, released, now);
+  return released;
+}
+
+void LockTable::HandOn(const KeyName& name, Released& released, BootTime now) {
+  if (Find(name) != nullptr || now < grace_until_) return;
+  released.handed_to = HandOn(name, now);
+  if (released.handed_to.empty()) return;
+  released.freed = false;
+  released.kept_for = limits::kClaimTime;
+}
+
+std::string LockTable::HandOn(const KeyName& name, BootTime now) {
+  const Place* const first = lines_.First(name, now);
+  if (first == nullptr) return "";
+  const std::string daemon = first->daemon;
+  if (!freed_.empty() && freed_.back().name == name) freed_.pop_back();
+  KeyRecord& record = BeginChange(name);
+  record.kept_until = now + limits::kClaimTime;
+  record.reserved = daemon;
+  EndChange(name, now);
+  freed_.push_back({name, daemon});
+  return daemon;
+}
+
+void LockTable::EndReservation(const KeyName& name, BootTime now) {
+  BeginChange(name).kept_until = now;
+  EndChange(name, now);
+  freed_.pop_back();
 }
 
 Result LockTable::Do(const RenewOp& op, BootTime now) {
@@ -261,7 +363,7 @@ void LockTable::EndChange(const KeyName& name, BootTime now, bool permit_freed) 
   const auto it = entries_.find(name);
   const KeyRecord& record = it->second.record;
   const bool over = record.holds.empty() && record.kept_until <= now && record.kept_permits.empty();
-  if (over || permit_freed) freed_.push_back(name);
+  if (over || permit_freed) freed_.push_back({name, ""});
   if (over) {
     entries_.erase(it);
   } else {

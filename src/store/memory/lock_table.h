@@ -5,8 +5,8 @@
 // a store does, and the oracle of the simulations.
 //
 //   LockTable table(&tokens);
-//   StoreReply reply = table.Apply(request, now);
-//   for (const KeyName& name : table.TakeFreed()) ...   // wake who waits for it
+//   StoreReply reply = table.Apply(request, now, followed);
+//   for (const LockTable::Freed& freed : table.TakeFreed()) ...   // wake who waits for it
 //
 // Memory: one record per key that is held or kept back, and none for others. A
 // hold that is over is dropped when its key is touched, or by DropExpired.
@@ -23,6 +23,7 @@
 #include "absl/container/btree_set.h"
 #include "src/base/clock.h"
 #include "src/base/store_types.h"
+#include "src/store/memory/key_lines.h"
 #include "src/store/memory/lock_record.h"
 #include "src/store/memory/token_source.h"
 
@@ -42,7 +43,12 @@ class LockTable {
 
   // Carries out any request but UnsubscribeOp. Subscriptions are the caller's
   // business: SubscribeOp is answered Subscribed, and TakeFreed says who to wake.
-  StoreReply Apply(const StoreRequest& request, BootTime now);
+  // `followed`: the next request is in the same step (FollowsRelease).
+  StoreReply Apply(const StoreRequest& request, BootTime now, bool followed = false);
+
+  // The daemon lives. One that stands in a line has to say so every kDaemonBeat, or by an
+  // AcquireOp.
+  void Beat(const std::string& daemon, BootTime now) { lines_.Beat(daemon, now); }
 
   // Before `until` no new ownership is granted (InGrace). What is held can be
   // taken once more by its owner, renewed and released.
@@ -53,8 +59,13 @@ class LockTable {
   // When DropExpired will find something; infinite: not before another change.
   BootTime NextExpiry() const;
 
-  // The keys that became free, or got a free permit, since the last call, in that order.
-  std::vector<KeyName> TakeFreed() { return std::exchange(freed_, {}); }
+  // A key became free, or got room; for `daemon` alone where that is set.
+  struct Freed {
+    KeyName name;
+    std::string daemon;
+  };
+  // Those since the last call, in order.
+  std::vector<Freed> TakeFreed() { return std::exchange(freed_, {}); }
 
   // What is stored under the name, over or not; null: nothing.
   const KeyRecord* Find(const KeyName& name) const;
@@ -62,6 +73,8 @@ class LockTable {
   void Restore(const KeyName& name, std::optional<KeyRecord> record);
 
   size_t size() const { return entries_.size(); }
+  // How many keys have a line.
+  size_t lines() const { return lines_.size(); }
 
  private:
   using Result = decltype(StoreReply::result);
@@ -73,6 +86,7 @@ class LockTable {
 
   Result Do(const AcquireOp& op, BootTime now);
   Result Do(const ReleaseOp& op, BootTime now);
+  Result Do(const PassOnOp& op, BootTime now);
   Result Do(const RenewOp& op, BootTime now);
   Result Do(const ForceOp& op, BootTime now);
   Result Do(const InspectOp& op, BootTime now);
@@ -80,6 +94,18 @@ class LockTable {
   Result Do(const SubscribeOp& op, BootTime now);
   Result Do(const UnsubscribeOp& op, BootTime now);
 
+  // Without its place in line.
+  Result Attempt(const AcquireOp& op, BootTime now);
+  void LeaveLine(const AcquireOp& op, Granted& granted, BootTime now);
+  void StandInLine(const AcquireOp& op, BootTime now);
+  // What is to be done before a request for a key that nobody holds: nullopt where it may be taken.
+  std::optional<Result> MindLine(const AcquireOp& op, KeyRecord*& record, BootTime now);
+  // The key is wholly free: keeps it for the first in line. Answers of that daemon; empty:
+  // nobody's.
+  std::string HandOn(const KeyName& name, BootTime now);
+  void HandOn(const KeyName& name, Released& released, BootTime now);
+  // The key was kept for a daemon, and is free now.
+  void EndReservation(const KeyName& name, BootTime now);
   Result TakeAgain(const AcquireOp& op, KeyRecord& record, HoldRecord* mine, BootTime now);
   // For an owner who holds nothing of the key: alone, or beside others.
   Result TakeNew(const AcquireOp& op, BootTime now);
@@ -97,7 +123,9 @@ class LockTable {
   BootTime grace_until_;
   absl::btree_map<KeyName, Entry> entries_;                 // in key order, for List
   absl::btree_set<std::pair<BootTime, KeyName>> expiries_;  // one for each entry
-  std::vector<KeyName> freed_;
+  KeyLines lines_;
+  bool followed_ = false;
+  std::vector<Freed> freed_;
 };
 
 }  // namespace holdfast::memory

@@ -47,7 +47,7 @@ class MemoryStore final : public Store, public TableObserver {
  private:
   absl::Status OpenFolder(FolderContents* contents);
   void BeforeChange(const KeyName& name, const KeyRecord* before) override;
-  std::optional<StoreReply> CarryOut(const StoreRequest& request, BootTime now);
+  std::optional<StoreReply> CarryOut(const StoreRequest& request, BootTime now, bool followed);
   // Writes the batch, or undoes it.
   absl::Status Persist();
   void UndoChanges();
@@ -66,6 +66,7 @@ class MemoryStore final : public Store, public TableObserver {
   // What the keys that this batch changed were before it.
   absl::flat_hash_map<KeyName, std::optional<KeyRecord>> before_;
   absl::flat_hash_set<KeyName> subscribed_;
+  std::string daemon_;  // of whoever has a place in line
   BootTime grace_until_;
   bool in_grace_ = false;
   bool sweep_failed_ = false;         // try again with the next timer only
@@ -135,10 +136,13 @@ void MemoryStore::Flush() {
   const BootTime now = options_.clock->Now();
   // A reply or an event may make the listener submit more: that is the next batch.
   const std::vector<StoreRequest> batch = std::exchange(pending_, {});
+  // Whoever stands in a line here is a waiter of this very daemon.
+  if (!daemon_.empty()) table_->Beat(daemon_, now);
   std::vector<StoreReply> replies;
   replies.reserve(batch.size());
-  for (const StoreRequest& request : batch) {
-    if (auto reply = CarryOut(request, now)) replies.push_back(*std::move(reply));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const bool followed = i + 1 < batch.size() && FollowsRelease(batch[i], batch[i + 1]);
+    if (auto reply = CarryOut(batch[i], now, followed)) replies.push_back(*std::move(reply));
   }
   if (!sweep_failed_) table_->DropExpired(now, kSweepKeys);
 
@@ -155,22 +159,27 @@ void MemoryStore::Flush() {
   MindGrace(now);
   Announce(now);
   for (StoreReply& reply : replies) listener_->OnStoreReply(std::move(reply));
-  for (KeyName& name : table_->TakeFreed()) {
-    if (!persisted.ok() || !subscribed_.contains(name)) continue;
+  for (LockTable::Freed& freed : table_->TakeFreed()) {
+    if (!persisted.ok() || !subscribed_.contains(freed.name)) continue;
     StoreEvent wake = Event(StoreEvent::Kind::kWake, "");
-    wake.name = std::move(name);
+    wake.name = std::move(freed.name);
+    wake.daemon = std::move(freed.daemon);
     listener_->OnStoreEvent(std::move(wake));
   }
   ArmTimer(now);
 }
 
-std::optional<StoreReply> MemoryStore::CarryOut(const StoreRequest& request, BootTime now) {
+std::optional<StoreReply> MemoryStore::CarryOut(const StoreRequest& request, BootTime now,
+                                                bool followed) {
   if (const auto* op = std::get_if<UnsubscribeOp>(&request.op)) {
     subscribed_.erase(op->name);
     return std::nullopt;
   }
   if (const auto* op = std::get_if<SubscribeOp>(&request.op)) subscribed_.insert(op->name);
-  return table_->Apply(request, now);
+  if (const auto* op = std::get_if<AcquireOp>(&request.op)) {
+    if (daemon_.empty()) daemon_ = op->place.daemon;
+  }
+  return table_->Apply(request, now, followed);
 }
 
 void MemoryStore::BeforeChange(const KeyName& name, const KeyRecord* before) {

@@ -162,7 +162,8 @@ Busy BusyOf(const KeyRecord& record, Mode mode, BootTime now) {
   for (BootTime kept : record.kept_permits) ends(kept);
   const bool one_will_do = mode == Mode::kPermit && record.mode == Mode::kPermit;
   return {.holders = HoldersOf(record, limits::kMaxHoldersInAnswer, now),
-          .free_in = (one_will_do ? first : last) - now};
+          .free_in = (one_will_do ? first : last) - now,
+          .handed_to = record.holds.empty() ? record.reserved : ""};
 }
 
 KeyReport ReportOf(const KeyName& name, const KeyRecord& record, size_t max_holders, BootTime now) {

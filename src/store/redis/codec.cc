@@ -28,6 +28,7 @@ enum Code : int64_t {
   kTooManyCounts = 13,
   kModeRefused = 16,
   kTooManyHolds = 17,
+  kFreshlyGrantedBesideOthers = 18,
   kOutOfMemory = 14,
   kForced = 15,
 };
@@ -105,8 +106,9 @@ StoreFailure DecodeFailure(const redisReply& row) {
 }
 
 const KeyName& NameOf(const StoreRequest& request) {
-  const auto* acquire = std::get_if<AcquireOp>(&request.op);
-  return acquire != nullptr ? acquire->hold.name : std::get<ReleaseOp>(request.op).hold.name;
+  if (const auto* acquire = std::get_if<AcquireOp>(&request.op)) return acquire->hold.name;
+  if (const auto* pass_on = std::get_if<PassOnOp>(&request.op)) return pass_on->name;
+  return std::get<ReleaseOp>(request.op).hold.name;
 }
 
 std::string FlagsOf(const AcquireOp& op) {
@@ -115,7 +117,10 @@ std::string FlagsOf(const AcquireOp& op) {
   if (op.only_reentry) flags += 'o';
   if (op.replay_only) flags += 'p';
   if (op.will_wait) flags += 'w';
+  if (op.enters) flags += 'e';
   if (op.others_wait) flags += 't';
+  if (op.leaves) flags += op.stays ? 'Z' : 'L';
+  if (op.place.number > 0) absl::StrAppend(&flags, "F", op.place.number);
   if (op.mode == Mode::kShared) flags += 'S';
   if (op.mode == Mode::kPermit) absl::StrAppend(&flags, "M", op.limit);
   if (op.release_delay > absl::ZeroDuration()) {
@@ -141,10 +146,38 @@ void EncodeRelease(const ReleaseOp& op, StringPacker* out) {
   out->Arg(op.op_id);
 }
 
+void EncodePassOn(const PassOnOp& op, StringPacker* out) {
+  out->Arg("n");
+  out->Arg(absl::StrCat(op.place.number));
+  switch (op.kind) {
+    case PassOnOp::Kind::kWriterGone:
+      out->Arg("x");
+      break;
+    case PassOnOp::Kind::kLeave:
+      out->Arg("e");
+      break;
+    case PassOnOp::Kind::kLeaveAll:
+      out->Arg("a");
+      break;
+    case PassOnOp::Kind::kUnclaimed:
+      out->Arg("u");
+      break;
+  }
+  out->Arg(op.place.daemon);
+  out->Arg("");
+}
+
 }  // namespace
 
+bool IsApplied(const StoreRequest& request) {
+  return std::holds_alternative<AcquireOp>(request.op) ||
+         std::holds_alternative<ReleaseOp>(request.op) ||
+         std::holds_alternative<PassOnOp>(request.op);
+}
+
 void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
-                 const KeyLayout& layout, StringPacker* packer, RespWriter* out) {
+                 const std::string& life, const KeyLayout& layout, StringPacker* packer,
+                 RespWriter* out) {
   out->Arg(static_cast<int64_t>(1 + requests.size()));
   out->Arg(layout.state_key());
   for (const StoreRequest& request : requests) out->Arg(layout.LockKey(NameOf(request)));
@@ -153,11 +186,22 @@ void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& inc
   for (const StoreRequest& request : requests) {
     if (const auto* acquire = std::get_if<AcquireOp>(&request.op)) {
       EncodeAcquire(*acquire, packer);
+    } else if (const auto* pass_on = std::get_if<PassOnOp>(&request.op)) {
+      EncodePassOn(*pass_on, packer);
     } else {
       EncodeRelease(std::get<ReleaseOp>(request.op), packer);
     }
   }
   out->Arg(packer->Packed());
+  out->Arg(life);
+}
+
+void EncodeBeat(const std::string& incarnation, const std::string& life, const KeyLayout& layout,
+                RespWriter* out) {
+  out->Arg(int64_t{1});
+  out->Arg(layout.state_key());
+  out->Arg(incarnation);
+  out->Arg(life);
 }
 
 void EncodeForce(const ForceOp& op, const std::string& incarnation, const KeyLayout& layout,
@@ -203,6 +247,11 @@ Outcome DecodeOutcome(const redisReply& reply, size_t requests) {
 Result DecodeAcquire(const redisReply& row, const AcquireOp& op) {
   if (row.type == REDIS_REPLY_INTEGER) return FreshGrant(op, row.integer);
   switch (CodeOf(row)) {
+    case kFreshlyGrantedBesideOthers: {
+      Granted granted = FreshGrant(op, IntAt(row, 1));
+      granted.others_first = true;
+      return granted;
+    }
     case kGranted:
       return Granted{TextAt(row, 2),
                      IntAt(row, 1),
@@ -212,10 +261,12 @@ Result DecodeAcquire(const redisReply& row, const AcquireOp& op) {
                      FromMillis(IntAt(row, 6)),
                      IntAt(row, 7) != 0,
                      ModeOf(IntAt(row, 8)),
-                     IntAt(row, 9) != 0};
+                     IntAt(row, 9) != 0,
+                     IntAt(row, 10) != 0};
     case kBusy: {
       Busy busy{{}, FromMillis(IntAt(row, 1))};
       if (row.elements > 2) busy.holders = DecodeHolders(*row.element[2], ModeOf(IntAt(row, 3)));
+      busy.handed_to = TextAt(row, 4);
       return busy;
     }
     case kReentryRefused:
@@ -242,7 +293,7 @@ Result DecodeRelease(const redisReply& row) {
     case kReleased:
       if (row.type == REDIS_REPLY_INTEGER) return Released{0, 0, true, absl::ZeroDuration()};
       return Released{Count(IntAt(row, 1)), Count(IntAt(row, 2)), IntAt(row, 3) != 0,
-                      FromMillis(IntAt(row, 4))};
+                      FromMillis(IntAt(row, 4)), TextAt(row, 5)};
     case kHoldGone:
       return DecodeGone(IntAt(row, 1), IntAt(row, 2));
     default:

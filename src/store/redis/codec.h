@@ -24,13 +24,21 @@ using Result = decltype(StoreReply::result);
 // ---- Encoding: what follows "EVALSHA <sha>" ----
 
 // How many arguments EncodeX writes.
-inline size_t ApplyArgs(size_t ops) { return 1 + (1 + ops) + 2; }
+inline size_t ApplyArgs(size_t ops) { return 1 + (1 + ops) + 3; }
 inline constexpr size_t kForceArgs = 1 + 2 + 3;
 inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 4 * ops); }
 
-// `requests` are acquires and releases, carried out in their order in one step.
+inline constexpr size_t kBeatArgs = 1 + 1 + 2;
+
+// What goes through apply.lua: acquires, releases, and what looks after lines.
+bool IsApplied(const StoreRequest& request);
+
+// `requests` are carried out in their order in one step. `life` is the daemon's.
 void EncodeApply(absl::Span<const StoreRequest> requests, const std::string& incarnation,
-                 const KeyLayout& layout, StringPacker* packer, RespWriter* out);
+                 const std::string& life, const KeyLayout& layout, StringPacker* packer,
+                 RespWriter* out);
+void EncodeBeat(const std::string& incarnation, const std::string& life, const KeyLayout& layout,
+                RespWriter* out);
 void EncodeForce(const ForceOp& op, const std::string& incarnation, const KeyLayout& layout,
                  RespWriter* out);
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,

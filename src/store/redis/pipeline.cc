@@ -14,6 +14,7 @@ constexpr int kAttemptsByDigest = 2;
 const KeyName* NameOf(const StoreRequest& request) {
   if (const auto* op = std::get_if<AcquireOp>(&request.op)) return &op->hold.name;
   if (const auto* op = std::get_if<ReleaseOp>(&request.op)) return &op->hold.name;
+  if (const auto* op = std::get_if<PassOnOp>(&request.op)) return &op->name;
   if (const auto* op = std::get_if<RenewOp>(&request.op)) return &op->hold.name;
   if (const auto* op = std::get_if<ForceOp>(&request.op)) return &op->name;
   return nullptr;

@@ -38,7 +38,8 @@ RedisStore::RedisStore(RedisStoreOptions options, RedisUrl url, uv_loop_t* loop)
       subscriber_(
           ConnectionOptions(options_, url_), loop, clock_, layout_,
           [this](LogLevel level, absl::string_view text) { Log(level, text); }, this),
-      grace_timer_(loop, [this] { OnGraceTimer(); }) {}
+      grace_timer_(loop, [this] { OnGraceTimer(); }),
+      beat_timer_(loop, [this] { OnBeatTimer(); }) {}
 
 RedisStore::~RedisStore() { Stop(); }
 
@@ -52,6 +53,7 @@ void RedisStore::Stop() {
   listener_ = nullptr;
   up_ = false;
   grace_timer_.Stop();
+  beat_timer_.Stop();
   subscriber_.Stop();
   connection_.Stop();
   pipeline_.Reset();
@@ -131,7 +133,9 @@ void RedisStore::WatchClock(int64_t server_ms, BootTime sent) {
                    forward ? ": leases end too early" : ": leases of dead holders last longer"));
 }
 
-void RedisStore::OnWake(const KeyName& name) { Emit({StoreEvent::Kind::kWake, name, {}, ""}); }
+void RedisStore::OnWake(const KeyName& name, absl::string_view daemon) {
+  Emit({StoreEvent::Kind::kWake, name, {}, "", std::string(daemon)});
+}
 
 void RedisStore::OnSubscriptionLost(uint64_t request_id) { AnswerUnreachable(request_id, false); }
 

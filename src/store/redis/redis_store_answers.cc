@@ -13,9 +13,17 @@ Pipeline::Verdict RedisStore::OnAnswer(std::unique_ptr<Command> command, const r
   if (IsError(&reply)) return OnErrorAnswer(std::move(command), reply);
   if (command->script == Script::kInspect) return OnLookAnswer(std::move(command), reply);
   if (command->script == Script::kRenew) return OnRenewAnswer(std::move(command), reply);
-
+  if (command->script == Script::kBeat) return OnBeatAnswer(std::move(command), reply);
   if (command->script == Script::kForce) return OnForceAnswer(std::move(command), reply);
   return OnApplyAnswer(std::move(command), reply);
+}
+
+Pipeline::Verdict RedisStore::OnBeatAnswer(std::unique_ptr<Command> /*command*/,
+                                           const redisReply& reply) {
+  const Outcome outcome = DecodeOutcome(reply, 1);
+  if (outcome.kind != Outcome::Kind::kNewIncarnation) return {};
+  LearnGrace(outcome.grace, "the store says so");
+  return {nullptr, true};  // the next one comes soon
 }
 
 Pipeline::Verdict RedisStore::OnForceAnswer(std::unique_ptr<Command> command,

@@ -46,6 +46,9 @@ class RedisStore final : public Store,
   void AddToBatch(Script script, StoreRequest request);
   void SendBatch();
   void SendList(StoreRequest request);
+  // Waiters of this daemon stand in lines: it has to give signs of life.
+  void StandInLine();
+  void OnBeatTimer();
   void SendLook(std::unique_ptr<Command> command) { pipeline_.Send(std::move(command)); }
   void Encode(const Command& command, absl::string_view head, absl::string_view script,
               RespWriter* out) override;
@@ -54,6 +57,7 @@ class RedisStore final : public Store,
   Pipeline::Verdict OnAnswer(std::unique_ptr<Command> command, const redisReply& reply) override;
   Pipeline::Verdict OnErrorAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnApplyAnswer(std::unique_ptr<Command> command, const redisReply& reply);
+  Pipeline::Verdict OnBeatAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnForceAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnRenewAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnLookAnswer(std::unique_ptr<Command> command, const redisReply& reply);
@@ -65,7 +69,7 @@ class RedisStore final : public Store,
   // Subscriptions.
   void OnSubscribed(uint64_t request_id) override { Answer(request_id, Subscribed{}); }
   void OnSubscriptionLost(uint64_t request_id) override;
-  void OnWake(const KeyName& name) override;
+  void OnWake(const KeyName& name, absl::string_view daemon) override;
 
   void Answer(uint64_t id, Result result);
   void AnswerUnreachable(uint64_t id, bool maybe_applied);
@@ -83,12 +87,15 @@ class RedisStore final : public Store,
   Pipeline pipeline_;
   Subscriber subscriber_;
   UvTimer grace_timer_;
+  UvTimer beat_timer_;
   ClockWatch clock_watch_;
   StringPacker packer_;
 
   bool started_ = false;
   bool up_ = false;
   std::string incarnation_;
+  std::string life_;  // the daemon's, as its first place in a line said
+  BootTime stands_until_;
   std::string down_detail_;
   BootTime grace_until_;  // the beginning of time: none is known
   std::vector<StoreRequest> queue_;

@@ -15,11 +15,15 @@ constexpr absl::string_view kScanCount = "200";
 constexpr size_t kNamesPerLook = 128;
 // Acquires and releases in one script call, which has to stay well below a millisecond.
 constexpr size_t kOpsPerCall = 64;
+// Whoever stands in a line comes back to it every kWakeRetry. So long after the last one did, the
+// daemon gives no sign of life for it any more.
+constexpr absl::Duration kStandsFor = absl::Seconds(15);
 
 const KeyName& NameOf(const StoreRequest& request) {
   struct Visitor {
     const KeyName& operator()(const AcquireOp& op) const { return op.hold.name; }
     const KeyName& operator()(const ReleaseOp& op) const { return op.hold.name; }
+    const KeyName& operator()(const PassOnOp& op) const { return op.name; }
     const KeyName& operator()(const RenewOp& op) const { return op.hold.name; }
     const KeyName& operator()(const ForceOp& op) const { return op.name; }
     const KeyName& operator()(const InspectOp& op) const { return op.name; }
@@ -64,8 +68,10 @@ void RedisStore::Dispatch(StoreRequest request) {
     if (acquire->lease > options_.max_lease) {
       return Answer(id, Refused("the lease is longer than the longest that this store allows"));
     }
+    if (life_.empty()) life_ = acquire->place.daemon;
+    if (acquire->enters) StandInLine();
     AddToBatch(Script::kApply, std::move(request));
-  } else if (std::holds_alternative<ReleaseOp>(request.op)) {
+  } else if (IsApplied(request)) {
     AddToBatch(Script::kApply, std::move(request));
   } else if (std::holds_alternative<RenewOp>(request.op)) {
     AddToBatch(Script::kRenew, std::move(request));
@@ -110,6 +116,21 @@ void RedisStore::SendBatch() {
   if (batch_ != nullptr) pipeline_.Send(std::move(batch_));
 }
 
+void RedisStore::StandInLine() {
+  const bool beats = clock_.Now() < stands_until_;
+  stands_until_ = clock_.Now() + kStandsFor;
+  if (!beats) beat_timer_.Start(limits::kDaemonBeat);
+}
+
+void RedisStore::OnBeatTimer() {
+  if (clock_.Now() >= stands_until_) return;
+  beat_timer_.Start(limits::kDaemonBeat);
+  if (!up_) return;
+  SendBatch();
+  pipeline_.Send(std::make_unique<Command>(Script::kBeat));
+  connection_.Flush();
+}
+
 void RedisStore::SendList(StoreRequest request) {
   const ListOp& op = std::get<ListOp>(request.op);
   if (!layout_.Refusal({op.ns, "x"}).empty()) return Answer(request.id, ListPage{});
@@ -136,7 +157,10 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
     case Script::kApply:
     case Script::kGive:
       begin(ApplyArgs(command.requests.size()));
-      return EncodeApply(command.requests, incarnation_, layout_, &packer_, out);
+      return EncodeApply(command.requests, incarnation_, life_, layout_, &packer_, out);
+    case Script::kBeat:
+      begin(kBeatArgs);
+      return EncodeBeat(incarnation_, life_, layout_, out);
     case Script::kForce:
       begin(kForceArgs);
       return EncodeForce(std::get<ForceOp>(command.requests[0].op), incarnation_, layout_, out);

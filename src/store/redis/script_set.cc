@@ -25,6 +25,7 @@ absl::string_view SharedPart(absl::string_view name) {
       {"apply_many", scripts::kApplyMany},       {"common_many", scripts::kCommonMany},
       {"apply_give", scripts::kApplyGive},       {"apply_rest", scripts::kApplyRest},
       {"apply_take", scripts::kApplyTake},       {"common_holders", scripts::kCommonHolders},
+      {"apply_line", scripts::kApplyLine},       {"common_line", scripts::kCommonLine},
       {"common_newinc", scripts::kCommonNewinc}, {"common_publish", scripts::kCommonPublish},
       {"common_settle", scripts::kCommonSettle}, {"common_view", scripts::kCommonView},
   };
@@ -55,6 +56,10 @@ std::string Assemble(std::string_view source, absl::Duration max_lease, bool wid
              {"MAX_HOLDERS", absl::StrCat(limits::kMaxHoldersInAnswer)},
              {"MAX_HOLDS", absl::StrCat(limits::kMaxHoldsPerKey)},
              {"MAX_COUNT", absl::StrCat(limits::kMaxHoldCount)},
+             {"CLAIM_TIME", absl::StrCat(absl::ToInt64Milliseconds(limits::kClaimTime))},
+             {"DAEMON_SILENCE", absl::StrCat(absl::ToInt64Milliseconds(limits::kDaemonSilence))},
+             {"LINE_EXPIRY", absl::StrCat(absl::ToInt64Milliseconds(limits::kLineExpiry))},
+             {"WRITER_PATIENCE", absl::StrCat(absl::ToInt64Milliseconds(limits::kWriterPatience))},
              {"OPS_PER_HOLD", absl::StrCat(limits::kOpsPerHold)},
              {"TOKEN_EPOCH", absl::StrCat(limits::kTokenEpochUnixMillis)},
              {"TOKENS_PER_MILLI", absl::StrCat(limits::kTokensPerMilli)},
@@ -78,6 +83,7 @@ void ScriptSet::Build(const ServerInfo& server) {
   set(Script::kRenew, scripts::kRenew, full);
   set(Script::kInspect, scripts::kInspect, reading);
   set(Script::kForce, scripts::kForce, full);
+  set(Script::kBeat, scripts::kBeat, full);
   open_ = Assemble(scripts::kOpen, max_lease_, wide, full);
 }
 

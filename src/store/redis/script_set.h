@@ -16,9 +16,9 @@ namespace holdfast::redis {
 
 // kGive is kApply for releases that need memory when Redis has none left. (Not for others: a server
 // that forgets its scripts must forget them for all requests of a key.)
-enum class Script { kApply, kGive, kRenew, kInspect, kForce };
-inline constexpr std::array kAllScripts = {Script::kApply, Script::kGive, Script::kRenew,
-                                           Script::kInspect, Script::kForce};
+enum class Script { kApply, kGive, kRenew, kInspect, kForce, kBeat };
+inline constexpr std::array kAllScripts = {Script::kApply,   Script::kGive,  Script::kRenew,
+                                           Script::kInspect, Script::kForce, Script::kBeat};
 
 class ScriptSet {
  public:

@@ -103,7 +103,7 @@ void Subscriber::OnReply(const redisReply* reply) {
   const auto it = channels_.find(channel_name);
   if (it == channels_.end() || !it->second.wanted) return;
   const KeyName name = it->second.name;
-  listener_->OnWake(name);
+  listener_->OnWake(name, TextOf(reply->element[2]));
 }
 
 void Subscriber::OnConfirmed(const std::string& channel_name) {
@@ -120,7 +120,7 @@ void Subscriber::OnConfirmed(const std::string& channel_name) {
     channels_.erase(it);
   }
   for (uint64_t id : requests) listener_->OnSubscribed(id);
-  if (wake) listener_->OnWake(name);
+  if (wake) listener_->OnWake(name, "");
 }
 
 void Subscriber::Ping() {

@@ -25,7 +25,8 @@ class Subscriber final : private Connection::Owner, private ReplyHandler {
     virtual ~Listener() = default;
     virtual void OnSubscribed(uint64_t request_id) = 0;
     virtual void OnSubscriptionLost(uint64_t request_id) = 0;
-    virtual void OnWake(const KeyName& name) = 0;
+    // `daemon`: whom alone it is for; empty: everybody.
+    virtual void OnWake(const KeyName& name, absl::string_view daemon) = 0;
   };
 
   Subscriber(Connection::Options options, uv_loop_t* loop, const Clock& clock,

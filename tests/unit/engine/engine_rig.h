@@ -62,14 +62,16 @@ class EngineRig {
   void HoldUp() { answering_ = false; }
   void LetGo() {
     answering_ = true;
-    for (const StoreRequest& request : std::exchange(held_up_, {})) Carry(request);
+    CarryAll(std::exchange(held_up_, {}));
     Settle();
   }
   // The same, the latest first.
   void LetGoBackwards() {
     std::vector<StoreReply> replies;
-    for (const StoreRequest& request : std::exchange(held_up_, {})) {
-      replies.push_back(table_.Apply(request, now_));
+    const std::vector<StoreRequest> requests = std::exchange(held_up_, {});
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const bool followed = i + 1 < requests.size() && FollowsRelease(requests[i], requests[i + 1]);
+      replies.push_back(table_.Apply(requests[i], now_, followed));
     }
     answering_ = true;
     while (!replies.empty()) {
@@ -201,24 +203,32 @@ class EngineRig {
   CommandHead Head(uint64_t channel, uint64_t request) const {
     return CommandHead{{channel, request}, "tester", now_};
   }
-  void Carry(const StoreRequest& request) {
+  void Carry(const StoreRequest& request, bool followed) {
     if (std::holds_alternative<UnsubscribeOp>(request.op)) return;
     renewals_ += std::holds_alternative<RenewOp>(request.op);
-    engine_.OnStoreReply(table_.Apply(request, now_), now_);
-    for (const KeyName& name : table_.TakeFreed()) {
-      engine_.OnStoreEvent(StoreEvent{StoreEvent::Kind::kWake, name, {}, ""}, now_);
+    engine_.OnStoreReply(table_.Apply(request, now_, followed), now_);
+    for (const memory::LockTable::Freed& freed : table_.TakeFreed()) {
+      engine_.OnStoreEvent(StoreEvent{StoreEvent::Kind::kWake, freed.name, {}, "", freed.daemon},
+                           now_);
+    }
+  }
+  void CarryAll(const std::vector<StoreRequest>& requests) {
+    for (size_t i = 0; i < requests.size(); ++i) {
+      Carry(requests[i], i + 1 < requests.size() && FollowsRelease(requests[i], requests[i + 1]));
     }
   }
   void Settle() {
     for (Output out = engine_.TakeOutput(); !out.empty(); out = engine_.TakeOutput()) {
       for (Event& event : out.events) events_.push_back(std::move(event));
+      if (connected_ && answering_) {
+        CarryAll(out.requests);
+        continue;
+      }
       for (const StoreRequest& request : out.requests) {
         if (!connected_) {
           engine_.OnStoreReply(
               StoreReply{request.id, StoreFailure{StoreFailureKind::kUnreachable, false, "down"}},
               now_);
-        } else if (answering_) {
-          Carry(request);
         } else {
           held_up_.push_back(request);
         }

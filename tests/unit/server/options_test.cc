@@ -173,10 +173,10 @@ TEST(ConfigFileErrors, AMissingFileIsNamed) {
 }
 
 TEST(PrintConfig, IsAFileThatGivesTheSameOptions) {
-  const auto given = Load({"--listen=127.0.0.1:0", "--listen=unix:///tmp/a b.sock",
-                           "--store=redis://127.0.0.1:6379/1", "--namespace=true",
-                           "--redis-prefix=", "--max-lease=1m30s", "--default-max-hold=0",
-                           "--no-grace", "--log-format=json", "--drain-limit=250ms"});
+  const auto given = Load(
+      {"--listen=127.0.0.1:0", "--listen=unix:///tmp/a b.sock", "--store=redis://127.0.0.1:6379/1",
+       "--namespace=true", "--redis-prefix=", "--max-lease=1m30s", "--default-max-hold=0",
+       "--no-grace", "--log-format=json", "--drain-limit=250ms", "--default-ordering=fifo"});
   ASSERT_TRUE(given.ok()) << given.status();
   const ConfigFile file(PrintConfig(*given));
   const auto read = Load({file.flag()});
@@ -184,6 +184,7 @@ TEST(PrintConfig, IsAFileThatGivesTheSameOptions) {
   EXPECT_EQ(PrintConfig(*read), PrintConfig(*given));
   EXPECT_EQ(read->listen, given->listen);
   EXPECT_EQ(read->default_max_hold, absl::ZeroDuration());
+  EXPECT_TRUE(read->default_fifo);
   EXPECT_EQ(read->default_namespace, "true");
 }
 

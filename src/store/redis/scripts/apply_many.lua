@@ -88,7 +88,7 @@ end
 -- Nobody has the key.
 local function first_many(key, a, mode, limit)
   return join_many(key, a, {holds = {}, notes = {}, counts = {}, written = {}, dead = {}, changed = {},
-    slots = {}, kept = 0, foreign = 0, mode = mode, limit = limit,
+    slots = {}, kept = 0, foreign = 0, writer = 0, mode = mode, limit = limit,
     mark = mode == 's' and 's' or 'p' .. format('INT', limit)})
 end
 
@@ -97,6 +97,9 @@ local function busy_many(key, a, v, mode)
   if #v.dead > 0 then settle_many(key, v, now) end
   if find(flags, 'w', 1, true) and not v.waits and not find(flags, 'o', 1, true) then
     redis.pcall('HSET', key, '#w', 1)
+  end
+  if mode == 'x' and find(flags, 'w', 1, true) and not find(flags, 'o', 1, true) then
+    redis.pcall('HSET', key, '#x', format('INT', now + WRITER_PATIENCE))
   end
   local first, last = times_many(v)
   local free_at = mode == 'p' and v.mode == 'p' and first or last
@@ -127,7 +130,7 @@ local function take_many(key, a, all)
     return false
   end
   if mode == 'p' and v.mode == 'p' and not agrees then return {16, 3, v.limit} end
-  local room = agrees and (mode == 's' or permits_taken(v) < limit)
+  local room = agrees and v.writer <= now and (mode == 's' or permits_taken(v) < limit)
   if flag('o') or not room then return busy_many(key, a, v, mode) end
   return join_many(key, a, v)
 end

@@ -2,6 +2,7 @@
 local function tell(key, is_gone)
   told, gone = key, is_gone and key or nil
 end
+-- #include common_line
 -- #include common_view
 -- #include common_settle
 -- #include common_holders
@@ -25,10 +26,12 @@ local function many()
   end
   return many_parts
 end
+-- #include apply_line
 -- #include apply_take
 -- #include apply_give
 carry_out = function(key, a, all)
-  local ok, row = pcall(A[a] == 'a' and take or give, key, a, all)
+  local what = A[a] == 'a' and take or A[a] == 'n' and pass_on or give
+  local ok, row = pcall(what, key, a, all)
   if A[a] == 'a' then gone = nil end -- whatever was left before, it may have been taken
   if ok then return row end
   local text = type(row) == 'table' and row.err or tostring(row)

@@ -69,8 +69,12 @@ local function take_again(key, a, v, mine)
 end
 
 -- Nobody has the key: an ownership in whichever mode is asked for.
-local function take_first(key, a, waits)
+local function take_first(key, a, waits, claims)
   local flags = A[a + 9]
+  if not claims and is_before(key, flags) then
+    tell(key, true)
+    return {3, 0, {}}
+  end
   if not find(flags, '[SM]') then return take_free(key, a, waits) end
   return many().first(key, a, many().mode(flags))
 end
@@ -99,13 +103,18 @@ local function take_held(key, a, all)
     mine = take_again(key, a, v, mine)
     return mine.id and granted(mine, 0) or mine
   end
+  if v.total == 0 and v.reserved == ARGV[3] and v.kept > now and find(flags, '[eF]') then
+    call('DEL', key)
+    return take_first(key, a, true, true)
+  end
   if v.total > 0 or v.kept > now then
     if #v.dead > 0 then settle(key, v, now) end
     -- Without room for the mark the wake-up comes from the waiter's own clock.
     if flag('w') and not v.waits and not flag('o') then redis.pcall('HSET', key, '#w', 1) end
     if flag('o') and v.total == 0 then return {3, 0, {}} end
     local free_in = v.total > 0 and v.latest - now or v.kept - now
-    return {3, free_in < math.huge and free_in or -1, v.total > 0 and holders(v, now, MAX_HOLDERS) or {}}
+    return {3, free_in < math.huge and free_in or -1, v.total > 0 and holders(v, now, MAX_HOLDERS) or {}, 1,
+      v.total == 0 and v.reserved or ''}
   end
   if flag('o') then return {3, 0, {}} end
   call('DEL', key)
@@ -113,7 +122,7 @@ local function take_held(key, a, all)
   return take_first(key, a, flag('t') or v.waits)
 end
 
-local function take(key, a, all)
+local function try_take(key, a, all)
   local flags = A[a + 9]
   if in_grace then
     -- Not even to who seems to hold the key: a restored copy of the data may be older than a release.
@@ -126,4 +135,9 @@ local function take(key, a, all)
     return {3, 0, {}}
   end
   return take_first(key, a, owed == key or find(flags, 't', 1, true) ~= nil)
+end
+
+local function take(key, a, all)
+  local waited = owed == key
+  return mind_line(key, a, try_take(key, a, all), waited)
 end

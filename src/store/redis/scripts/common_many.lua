@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What is in the hash of a key that several may hold at once (it has the field #m), without the
 -- holds that are over; nil where it is no lock. Beside the fields of common_view: #m the mode, s
--- (shared) or p and the limit; #k<id> until when the permit of a hold that is over counts as taken.
+-- (shared) or p and the limit; #k<id> until when the permit of a hold that is over counts as taken; #x until
+-- when nobody joins, because somebody waits to have the key alone.
 -- A record has more, and begins with a letter, so that a program that knows one owner only does not
 -- mistake it.
 local function parse_many(id, value)
@@ -50,7 +51,7 @@ end
 
 local function view_many(all, now)
   local v = {holds = {}, notes = {}, counts = {}, written = {}, dead = {}, changed = {}, slots = {}, kept = 0,
-    foreign = 0}
+    foreign = 0, writer = 0}
   local records, ops = {}, {}
   for i = 1, #all, 2 do
     local field, value = all[i], all[i + 1]
@@ -67,6 +68,8 @@ local function view_many(all, now)
       v.token = value
     elseif kind == '#w' then
       v.waits = true
+    elseif kind == '#x' then
+      v.writer = tonumber(value) or 0
     elseif kind == '#n' then
       v.notes[rest] = value
     elseif kind == '#o' then

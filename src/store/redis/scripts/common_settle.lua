@@ -24,6 +24,7 @@ local function settle(key, v, now)
   redis.call('DEL', key)
   if v.kept > now then
     redis.call('HSET', key, '#k', string.format('INT', v.kept))
+    if v.reserved then redis.call('HSET', key, '#r', v.reserved) end
     redis.call('PEXPIREAT', key, string.format('INT', v.kept))
   end
   if v.waits then

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What is in a lock's hash without the holds that are over, or nil where it is no lock. Fields:
 -- owner -> count, and ours: #t token, #w somebody waits, #k kept until, #h<id> a hold, #o<id> its last
--- op ids, #n<id> its note, #d release delay. Its times are counted from its grant, to keep the record below the 64 bytes
+-- op ids, #n<id> its note, #d release delay, #r the daemon that the key is kept for. Its times are counted from its grant, to keep the record below the 64 bytes
 -- up to which Redis stores a hash compactly and in order.
 local function view(key, all, now)
   local holds, notes, ops, dead = {}, {}, {}, {}
@@ -44,6 +44,8 @@ local function view(key, all, now)
       notes[string.sub(field, 3)] = value
     elseif kind == '#o' then
       ops[string.sub(field, 3)] = value
+    elseif kind == '#r' then
+      v.reserved = value
     elseif kind == '#d' then
       v.delay = tonumber(value) or 0
     elseif kind == '#k' then
