@@ -66,15 +66,29 @@ void EngineCore::Pump(Line& line) {
   if (first.request != 0) return;
   SendOp(line, first);
   if (!HandsOver(line, first)) return;
-  // Release and grant are one step: nobody comes between them, and it costs one round trip.
-  if (QueuedTry(line) == nullptr) PushTry(line);
-  if (line.ops.size() == 2) SendOp(line, line.ops.back());
+  // Release and grant are one step: nobody comes between them, and it costs one round trip. Those
+  // who only ask whether they are the owner already can wait.
+  LineOp* const queued = QueuedTry(line);
+  const auto at = std::find_if(line.ops.begin(), line.ops.end(),
+                               [&](const LineOp& op) { return &op == queued; });
+  const auto second = std::next(line.ops.begin());
+  if (queued != nullptr) {
+    line.ops.splice(second, line.ops, at);
+  } else {
+    const Waiter& head = *WaiterById(line.waiters.front());
+    line.ops.insert(second, TakeOp(head, LineOp::Kind::kTry));
+  }
+  SendOp(line, *std::next(line.ops.begin()));
 }
 
 bool EngineCore::HandsOver(const Line& line, const LineOp& op) const {
   if (op.takes() || op.kind == LineOp::Kind::kPassOn) return false;
-  if (line.waiters.empty() || line.ops.size() > 2 || !MayKeepAmongOwn(line)) return false;
-  if (line.ops.size() == 2 && line.ops.back().kind != LineOp::Kind::kTry) return false;
+  if (line.waiters.empty() || !MayKeepAmongOwn(line)) return false;
+  const bool others_only_take =
+      std::all_of(std::next(line.ops.begin()), line.ops.end(), [](const LineOp& other) {
+        return other.kind == LineOp::Kind::kTry || other.kind == LineOp::Kind::kProbe;
+      });
+  if (!others_only_take) return false;
   // Where holds of ours remain, the key will not be free, though there may be a permit. Of a bare
   // lease that is not known.
   const bool permit = waiters_.at(line.waiters.front())->command.mode == Mode::kPermit;

@@ -53,12 +53,20 @@ void EngineCore::Handle(Release command) {
   op.hold = hold != nullptr ? hold->id : 0;
   op.callers = {Caller{reply_to, command.head.received}};
   op.log_key = log_key;
-  line.ops.push_back(std::move(op));
-  if (!log_key.empty()) log_.Begin(log_key, 0, UnderWay{.op = &line.ops.back()});
+  // Those who only ask whether they are the owner already can wait, but not for their own release.
+  auto at = line.ops.end();
+  for (; at != line.ops.begin(); --at) {
+    const LineOp& other = *std::prev(at);
+    const bool yields = other.kind == LineOp::Kind::kProbe && other.request == 0 &&
+                        !other.maybe_applied && other.ref.owner != op.ref.owner;
+    if (!yields) break;
+  }
+  LineOp& queued = *line.ops.insert(at, std::move(op));
+  if (!log_key.empty()) log_.Begin(log_key, 0, UnderWay{.op = &queued});
   if (hold != nullptr) {
     hold->releasing++;
     if (!store_up_) {
-      AnswerAll(std::exchange(line.ops.back().callers, {}),
+      AnswerAll(std::exchange(queued.callers, {}),
                 Fail(Reason::kStoreUnreachable, "",
                      "the store cannot be reached: the release will be done when it is back"));
     }

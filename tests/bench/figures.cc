@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/bench/crowd.h"
 #include "tests/bench/handoff.h"
 #include "tests/bench/handoff_floor.h"
 #include "tests/bench/idle_sessions.h"
@@ -16,6 +17,10 @@ namespace {
 constexpr double kPairsRatio = 0.25;
 constexpr double kHandoffRatio = 1.0;
 constexpr double kIdleSessionKb = 40;
+constexpr size_t kCrowd = 16;
+constexpr double kCrowdRatio = 3;
+constexpr double kTwoDaemonsRatio = 5;
+constexpr double kFairness = 1.1;
 // Of a handoff's floor: one for the script, and as much three times again for the threads between.
 constexpr double kRoundTripsInHandoff = 4;
 
@@ -34,6 +39,7 @@ Figures::Figures(const Servers& servers, absl::Duration span, int idle_sessions,
   AddPairs("pairs_64", "pairs/s, one stream, 64 in flight", 64, servers.redis(), daemon,
            daemon.unix_address(), Figure::Wanted::kRatioAtLeast);
   AddHandoff();
+  AddCrowds();
   AddIdleSessions();
   AddPairs("pairs_512", "pairs/s, 512 in flight", 512, servers.redis(), daemon,
            daemon.unix_address(), Figure::Wanted::kNothing);
@@ -128,6 +134,49 @@ void Figures::AddHandoff() {
     half.values.push_back(Median(*gaps));
     half.floors.push_back(kRoundTripsInHandoff * Median(*trips) + Median(*pings));
     tail.values.push_back(Percentile(*gaps, 0.99));
+    return absl::OkStatus();
+  });
+}
+
+void Figures::AddCrowds() {
+  const std::string& one = servers_.on_redis().unix_address();
+  const std::string& other = servers_.on_redis_tcp().unix_address();
+  AddCrowd("crowd_one", "16 clients of one daemon", {one}, v1::ORDERING_BARGING, kCrowdRatio);
+  AddCrowd("crowd_fifo_one", "16 of one, FIFO", {one}, v1::ORDERING_FIFO, kCrowdRatio);
+  AddCrowd("crowd_two", "16 of two daemons", {one, other}, v1::ORDERING_BARGING, kTwoDaemonsRatio);
+  AddCrowd("crowd_fifo_two", "16 of two, FIFO", {one, other}, v1::ORDERING_FIFO, kTwoDaemonsRatio);
+}
+
+void Figures::AddCrowd(const std::string& id, const std::string& name,
+                       std::vector<std::string> addresses, v1::Ordering ordering, double bound) {
+  if (Leaves(id)) return;
+  const bool fifo = ordering == v1::ORDERING_FIFO;
+  Figure& half = report_->Add({.id = id + "_p50",
+                               .name = name + ": handoff, p50",
+                               .unit = kMicros,
+                               .floor_name = "the handoff's script and a ping of a stream",
+                               .wanted = Figure::Wanted::kRatioAtMost,
+                               .bound = bound});
+  Figure& tail = report_->Add({.id = id + "_p99", .name = "  p99", .unit = kMicros});
+  Figure& fairness =
+      report_->Add({.id = id + "_fairness",
+                    .name = "  most grants of a client / fewest",
+                    .unit = "x",
+                    .wanted = fifo ? Figure::Wanted::kValueAtMost : Figure::Wanted::kNothing,
+                    .bound = kFairness});
+  steps_.emplace_back([this, addresses = std::move(addresses), ordering, &half, &tail,
+                       &fairness]() -> absl::Status {
+    const absl::StatusOr<std::vector<double>> trips =
+        RedisHandoffMicros(servers_.redis(), span_ / 4);
+    if (!trips.ok()) return trips.status();
+    const absl::StatusOr<std::vector<double>> pings = PingMicros(addresses[0], span_ / 4);
+    if (!pings.ok()) return pings.status();
+    const absl::StatusOr<CrowdResult> crowd = Crowd(addresses, kCrowd, ordering, span_);
+    if (!crowd.ok()) return crowd.status();
+    half.values.push_back(Median(crowd->gap_micros));
+    half.floors.push_back(Median(*trips) + Median(*pings));
+    tail.values.push_back(Percentile(crowd->gap_micros, 0.99));
+    fairness.values.push_back(crowd->most_grants / std::max(crowd->fewest_grants, 1.0));
     return absl::OkStatus();
   });
 }

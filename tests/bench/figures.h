@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "holdfast/v1/types.pb.h"
 #include "tests/bench/report.h"
 #include "tests/bench/servers.h"
 
@@ -32,6 +33,9 @@ class Figures {
                 const DaemonProcess& daemon, const std::string& address, Figure::Wanted wanted);
   void AddEmbeddedPairs(int in_flight);
   void AddHandoff();
+  void AddCrowds();
+  void AddCrowd(const std::string& id, const std::string& name, std::vector<std::string> addresses,
+                v1::Ordering ordering, double bound);
   void AddIdleSessions();
   void AddAlone(const char* id, const char* name, const std::string& address, bool unary);
 

@@ -171,6 +171,18 @@ TEST_P(LineTest, WhatWasClaimedIsNotPassedOn) {
   EXPECT_EQ(Do<Released>("b", Release(Waiter("b").hold)).handed_to, "c");
 }
 
+TEST_P(LineTest, WhoOnlyAsksForHisOwnKeyClaimsNone) {
+  Take();
+  Wait("b", 1);
+  Give();
+  AcquireOp probe = Waiter("b", 2);
+  probe.only_reentry = true;
+  probe.leaves = false;
+  Do<Busy>("b", probe);
+  EXPECT_EQ(Do<Busy>("c", Waiter("c", 1)).handed_to, "b");
+  Do<Granted>("b", Waiter("b", 1));
+}
+
 TEST_P(LineTest, WhoeverGaveUpPassesTheKeyOnAtOnce) {
   Take();
   Wait("b");

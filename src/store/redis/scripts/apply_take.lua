@@ -103,7 +103,7 @@ local function take_held(key, a, all)
     mine = take_again(key, a, v, mine)
     return mine.id and granted(mine, 0) or mine
   end
-  if v.total == 0 and v.reserved == ARGV[3] and v.kept > now and find(flags, '[eF]') then
+  if v.total == 0 and v.reserved == ARGV[3] and v.kept > now and find(flags, '[eF]') and not flag('o') then
     call('DEL', key)
     return take_first(key, a, true, true)
   end
