@@ -46,6 +46,9 @@ class UnaryClient:
         """How often the owner still holds the key."""
         return self.call("Release", _claim(requests_pb2.ReleaseRequest, grant, fields)).remaining_count
 
+    def begin_release(self, grant, timeout=30, **fields):
+        return self.stub.Release.future(_claim(requests_pb2.ReleaseRequest, grant, fields), timeout=timeout)
+
     def renew(self, grant, **fields):
         return self.call("Renew", _claim(requests_pb2.RenewRequest, grant, fields))
 
