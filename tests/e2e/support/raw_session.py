@@ -9,6 +9,7 @@ import itertools
 import queue
 import threading
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 import grpc
 from holdfast.v1 import lock_pb2_grpc, requests_pb2, session_pb2
@@ -33,6 +34,7 @@ class RawSession:
         self._pings = pings
         self._acks = acks
         self._lock = threading.Lock()
+        self._batch = None  # commands that wait for the end of `batched`
         self._pending = {}  # request id -> (future, sent at)
         self._ping_sent = {}
         self.holds = {}  # hold id -> Hold, also of holds that are over
@@ -70,6 +72,8 @@ class RawSession:
 
     def _ping_every(self):
         """A third of what runs out first: a pong is also what tells of renewals."""
+        if not self._pings:
+            return 1
         leases = [hold.lease for hold in list(self.holds.values()) if not (hold.lost or hold.given_back)]
         return min([self.clock.ttl or 1, *leases]) / 3
 
@@ -93,8 +97,22 @@ class RawSession:
                 future.set_exception(self.ended.result() or AssertionError("the session has ended"))
                 return future
             self._pending[future.request_id] = (future, boot_now())
-        self._outgoing.put(session_pb2.SessionRequest(commands=[message]))
+        if self._batch is not None:
+            self._batch.append(message)
+        else:
+            self._outgoing.put(session_pb2.SessionRequest(commands=[message]))
         return future
+
+    @contextmanager
+    def batched(self):
+        """The commands that are begun inside go out together, in messages of a thousand."""
+        self._batch = []
+        try:
+            yield
+        finally:
+            commands, self._batch = self._batch, None
+            for start in range(0, len(commands), 1000):
+                self._outgoing.put(session_pb2.SessionRequest(commands=commands[start:start + 1000]))
 
     def send(self, message):
         """A message as it is, right or wrong."""
