@@ -54,6 +54,9 @@ void EngineLoop::Impl::OnStoreEvent(StoreEvent event) {
       }
       break;
     case StoreEvent::Kind::kWake:
+    case StoreEvent::Kind::kNews:
+    case StoreEvent::Kind::kNewsMissed:
+    case StoreEvent::Kind::kAudience:
       break;
   }
   engine_.OnStoreEvent(event, clock_.Now());

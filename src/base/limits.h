@@ -68,6 +68,16 @@ inline constexpr size_t kKeysPerListStep = 256;          // keys that the embedd
 inline constexpr size_t kMaxQueuedCommands = 1'048'576;  // on the way into one engine
 inline constexpr size_t kRenewalsPerCall = 128;  // more holds Redis for longer than it saves
 
+// Watching.
+inline constexpr size_t kMaxWatchers = 1'000;  // of a daemon; each event is looked at for each
+inline constexpr size_t kMaxPendingWatchEvents =
+    10'000;  // of a watcher; then it is told that it missed some
+inline constexpr size_t kRememberedEnds = 100'000;  // holds whose grant or end was told
+inline constexpr size_t kTrackedHolds = 20'000;     // whose expiry a watching daemon looks out for
+inline constexpr absl::Duration kWatchSpan =
+    absl::Seconds(30);  // how long a sign of watching counts
+inline constexpr absl::Duration kWatchRefresh = absl::Seconds(10);  // and how often it is given
+
 // Deadlocks: how long a cycle may be to be found, and how many waiters one look for it may touch.
 inline constexpr size_t kMaxDeadlockLength = 64;
 inline constexpr size_t kMaxDeadlockVisits = 10'000;
@@ -106,6 +116,7 @@ static_assert(kMaxPartialHold < kSetSlack);
 static_assert(kMinTtl < kDefaultTtl && kDefaultTtl < kMaxTtl);
 static_assert(kMaxPermitLimit <= kMaxHoldsPerKey);
 static_assert(kForgottenCommands >= kRememberedCommands);
+static_assert(kWatchRefresh < kWatchSpan);
 // Until 2090 a fresh token fits: 66 years of milliseconds.
 static_assert(int64_t{66} * 366 * 86'400'000 * kTokensPerMilli < kMaxToken);
 

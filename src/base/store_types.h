@@ -5,17 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "src/base/key_news.h"
 #include "src/base/names.h"
 
 namespace holdfast {
-
-enum class Mode { kExclusive = 1, kShared = 2, kPermit = 3 };
 
 // Names one hold and who claims it. A store changes a hold only where owner,
 // hold_id, session and epoch are all those of its record.
@@ -65,6 +65,7 @@ struct AcquireOp {
   bool replay_only = false;     // `op_id` not remembered: HoldGone, nothing changes
   bool will_wait = false;       // on Busy: leave a mark, so that a release wakes subscribers
   bool others_wait = false;     // on Granted of a new ownership: leave that mark as well
+  bool untold = false;          // on Granted: those who watch are not told; a TellOp may follow
   Place place;                  // needed for what follows, and for a FIFO request
   bool enters = false;  // on Busy: stands at the end of the line, unless it stands there already
   bool leaves = false;  // on Granted: leaves the line,
@@ -155,11 +156,29 @@ struct UnsubscribeOp {
   KeyName name;
 };
 
+// From the answer (Subscribed) on, what happens to the keys of this store, whichever daemon does
+// it, is told as StoreEvent::kNews, in the order in which it happened to each key. Where some of it
+// may have been missed, kNewsMissed comes in its place. A store that does not see a hold end looks
+// out for the ends of those that are there already, too, of the keys of `ns` that begin with
+// `prefix`; news of others come all the same.
+struct WatchOp {
+  std::string ns;
+  std::string prefix;
+};
+
+// Ends all of that. Has no answer.
+struct UnwatchOp {};
+
+// Tells those who watch, in whichever daemon, of what the store cannot know. Has no answer.
+struct TellOp {
+  KeyNews news;
+};
+
 struct StoreRequest {
   // Chosen by the engine, never 0; its answer carries the same.
   uint64_t id = 0;
   std::variant<AcquireOp, ReleaseOp, PassOnOp, RenewOp, ForceOp, InspectOp, ListOp, SubscribeOp,
-               UnsubscribeOp>
+               UnsubscribeOp, WatchOp, UnwatchOp, TellOp>
       op;
 };
 
@@ -169,6 +188,12 @@ inline bool FollowsRelease(const StoreRequest& release, const StoreRequest& next
   const auto* given = std::get_if<ReleaseOp>(&release.op);
   const auto* taken = std::get_if<AcquireOp>(&next.op);
   return given != nullptr && taken != nullptr && given->hold.name == taken->hold.name;
+}
+
+inline bool HasAnswer(const StoreRequest& request) {
+  return !std::holds_alternative<UnsubscribeOp>(request.op) &&
+         !std::holds_alternative<UnwatchOp>(request.op) &&
+         !std::holds_alternative<TellOp>(request.op);
 }
 
 // ---- Answers --------------------------------------------------------------
@@ -299,17 +324,22 @@ struct StoreReply {
 
 struct StoreEvent {
   enum class Kind {
-    kUp,     // requests can be answered (again)
-    kDown,   // every request in flight has been answered kUnreachable; subscriptions are gone
-    kWake,   // `name`, or a permit of it, was released or became free otherwise; for
-             // `daemon` alone where that is set
-    kGrace,  // a grace period began, or its end is known better: `remaining`; 0: it is over
+    kUp,          // requests can be answered (again)
+    kDown,        // every request in flight has been answered kUnreachable; subscriptions are gone
+    kWake,        // `name`, or a permit of it, was released or became free otherwise; for
+                  // `daemon` alone where that is set
+    kGrace,       // a grace period began, or its end is known better: `remaining`; 0: it is over
+    kNews,        // of WatchOp: `news`
+    kNewsMissed,  // of WatchOp: some may have been missed before this
+    kAudience,    // whether somebody watches, in whichever daemon, is known anew: `watched`
   };
   Kind kind = Kind::kUp;
   KeyName name;
   absl::Duration remaining;
   std::string detail;       // for the log
   std::string daemon = {};  // kWake
+  bool watched = false;
+  std::shared_ptr<const KeyNews> news = nullptr;
 };
 
 }  // namespace holdfast

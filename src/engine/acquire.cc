@@ -93,7 +93,9 @@ void EngineCore::StartWaiter(std::unique_ptr<Waiter> owned) {
     // counts from when the store knows it.
     if (!waiter.owner_is_new || waiter.command.mode != Mode::kExclusive || waiter.number > 0) {
       line.ops.push_back(TakeOp(waiter, LineOp::Kind::kProbe));
-    } else if (!waiter.waits()) {
+    } else if (waiter.waits()) {
+      TellWaiting(waiter);
+    } else {
       AnswerWaiter(waiter, Refusal(waiter, NotAcquiredReason::kBusy));
     }
   }

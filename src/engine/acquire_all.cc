@@ -214,6 +214,7 @@ void EngineCore::Complete(AcquireSet& set) {
   logged.holds.resize(set.session != 0 ? set.members.size() : 0);
   for (SetMember& member : set.members) {
     CompleteMember(set, *member.grant, complete);
+    TellGranted(set, member);
     if (set.session != 0) logged.holds[member.asked] = FindHold(member.grant->hold_id)->id;
     all.grants[member.asked] = std::move(*member.grant);
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -148,6 +149,14 @@ struct List {
   std::string cursor;
 };
 
+// From the answer (WatchBegan) on, what happens to the keys of a namespace that begin with `prefix`
+// is told as Watched, until the channel is closed.
+struct Watch {
+  CommandHead head;
+  std::string ns;
+  std::string prefix;
+};
+
 // One page of this daemon's sessions, oldest first. Answered by SessionsAnswer; go on with its
 // `next` until that is 0.
 struct ListSessions {
@@ -198,8 +207,8 @@ struct Drain {
 };
 
 using Command = std::variant<OpenSession, Acquire, AcquireAll, Renew, Release, Feed, Cancel,
-                             LostAck, Ping, Inspect, List, ListSessions, CloseSession, ForceRelease,
-                             ChannelClosed, SlowReader, Drain>;
+                             LostAck, Ping, Inspect, List, Watch, ListSessions, CloseSession,
+                             ForceRelease, ChannelClosed, SlowReader, Drain>;
 
 // ---- Events ---------------------------------------------------------------
 
@@ -220,6 +229,7 @@ struct Grant {
   absl::Duration waited;
   std::optional<absl::Duration> max_hold_remaining;
   std::string session_id;
+  bool new_hold = false;  // it did not join one that was there; for the engine itself
 };
 
 enum class NotAcquiredReason { kBusy = 1, kWaitExpired = 2, kDeadlock = 3 };
@@ -273,6 +283,8 @@ struct ListAnswer {
   std::string next_cursor;
 };
 
+struct WatchBegan {};
+
 struct SessionState {
   std::string session_id;
   std::string client_name;
@@ -306,8 +318,8 @@ struct ForceAnswer {
 struct Reply {
   uint64_t request_id = 0;
   std::variant<Grant, NotAcquired, AllGranted, NoneGranted, RenewAnswer, ReleaseAnswer, FeedAnswer,
-               LostAckAnswer, InspectAnswer, ListAnswer, SessionsAnswer, CloseSessionAnswer,
-               ForceAnswer, absl::Status>
+               LostAckAnswer, InspectAnswer, ListAnswer, WatchBegan, SessionsAnswer,
+               CloseSessionAnswer, ForceAnswer, absl::Status>
       result;
 };
 
@@ -316,17 +328,7 @@ struct Pong {
   std::optional<absl::Duration> valid_for;
 };
 
-// Numbers are those of LossReason in proto/holdfast/v1/types.proto.
-enum class LossReason {
-  kLeaseExpired = 1,
-  kMaxHold = 2,
-  kForced = 3,
-  kStoreLostIt = 4,
-  kTakenOver = 5,
-  kFeedMissed = 6,
-  kSessionClosed = 7,
-  kDrained = 8,
-};
+using holdfast::LossReason;
 
 struct Lost {
   KeyName name;
@@ -339,6 +341,11 @@ struct Lost {
 struct Contended {
   KeyName name;
   std::string hold_id;
+};
+
+// To who watches. Without news: some may have been missed before this.
+struct Watched {
+  std::shared_ptr<const KeyNews> news;
 };
 
 struct Draining {
@@ -358,7 +365,8 @@ struct DrainDone {
 
 struct Event {
   uint64_t channel = 0;
-  std::variant<SessionOpened, Reply, Pong, Lost, Contended, Draining, EndStream, DrainDone> body;
+  std::variant<SessionOpened, Reply, Pong, Lost, Contended, Watched, Draining, EndStream, DrainDone>
+      body;
 };
 
 }  // namespace holdfast::engine

@@ -76,6 +76,9 @@ void EngineCore::OnReply(StoreReply& reply) {
     case Pending::Kind::kLook:
       OnLookReply(pending, reply);
       break;
+    case Pending::Kind::kWatch:
+      OnWatchReply(pending, reply);
+      break;
     case Pending::Kind::kForce:
       OnForceReply(pending, reply);
       break;
@@ -87,12 +90,23 @@ void EngineCore::OnStoreEvent(const StoreEvent& event) {
   switch (event.kind) {
     case StoreEvent::Kind::kUp:
       OnStoreUp();
+      ResumeWatches();
       break;
     case StoreEvent::Kind::kDown:
       OnStoreDown();
+      SuspendWatches();
       break;
     case StoreEvent::Kind::kWake:
       OnWake(event);
+      break;
+    case StoreEvent::Kind::kNews:
+      OnNews(event);
+      break;
+    case StoreEvent::Kind::kNewsMissed:
+      OnNewsMissed();
+      break;
+    case StoreEvent::Kind::kAudience:
+      audience_ = event.watched;
       break;
     case StoreEvent::Kind::kGrace:
       grace_until_ = now_ + event.remaining;

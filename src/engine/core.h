@@ -13,6 +13,7 @@
 //   retries.cc    commands that come again
 //   status.cc     inspect, list, drain, bookkeeping checks
 //   waits.cc      who waits for whom, and cycles of that
+//   watching.cc   what watchers hear, and what is told to them
 //   admin.cc      what an operator does to sessions and holds
 #pragma once
 
@@ -33,6 +34,7 @@
 #include "src/engine/engine.h"
 #include "src/engine/records.h"
 #include "src/engine/timers.h"
+#include "src/engine/watches.h"
 
 namespace holdfast::engine {
 
@@ -63,6 +65,7 @@ class EngineCore {
   void Handle(Ping command);
   void Handle(Inspect command);
   void Handle(List command);
+  void Handle(engine::Watch command);
   void Handle(ListSessions command);
   void Handle(CloseSession command);
   void Handle(ForceRelease command);
@@ -85,12 +88,23 @@ class EngineCore {
  private:
   // What a store request in flight is for.
   struct Pending {
-    enum class Kind { kLine, kWatchdog, kClientRenew, kInspect, kList, kSubscribe, kForce, kLook };
+    enum class Kind {
+      kLine,
+      kWatchdog,
+      kClientRenew,
+      kInspect,
+      kList,
+      kSubscribe,
+      kForce,
+      kLook,
+      kWatch
+    };
     Kind kind = Kind::kLine;
     LocalId line = 0;             // kLine, kSubscribe, kLook
     LocalId hold = 0;             // kWatchdog, kClientRenew
     std::vector<Caller> callers;  // kClientRenew, kInspect, kList, kForce
     bool immediate = false;       // kForce
+    uint64_t channel = 0;         // kWatch
     std::string log_key;          // kClientRenew
     BootTime sent;
   };
@@ -283,6 +297,25 @@ class EngineCore {
   void LookAgain(Line& line);
   void OnLookReply(const Pending& pending, StoreReply& reply);
 
+  // ---- watching.cc
+  void AskToWatch(Watcher& watcher);
+  void OnWatchReply(const Pending& pending, const StoreReply& reply);
+  void StopWatching(uint64_t channel);
+  void OnNews(const StoreEvent& event);
+  void OnNewsMissed();
+  void SuspendWatches();
+  void ResumeWatches();
+  // To whoever watches, in whichever daemon; nothing where nobody does, as far as is known. What
+  // the store does by itself it also tells by itself.
+  void Tell(KeyNews news);
+  static KeyNews NewsOf(KeyNews::Kind kind, const Hold& hold);
+  void TellLost(const Hold& hold, LossReason reason);
+  // Before the store is told to end a hold that its owner did not release.
+  void TellEnd(const Hold& hold);
+  void TellWaiting(Waiter& waiter);  // once
+  // Of a set that is complete.
+  void TellGranted(const AcquireSet& set, const SetMember& member);
+
   // ---- admin.cc
   SessionState StateOf(const Session& session) const;
   // Ends sessions that an operator closed and whose holds are over, at the end of an input.
@@ -334,6 +367,9 @@ class EngineCore {
   std::vector<LocalId> maybe_closed_;  // closing sessions that lost a hold in this input
 
   absl::flat_hash_map<uint64_t, Pending> pending_;
+
+  Watches watches_;
+  bool audience_ = false;  // somebody watches, at another daemon maybe
 
   bool store_up_ = false;
   BootTime grace_until_;

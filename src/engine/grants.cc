@@ -84,6 +84,7 @@ void EngineCore::OnGranted(Line& line, const LineOp& op, const Granted& granted)
               absl::ZeroDuration(),
               std::nullopt,
               waiter->command.session_id};
+  grant.new_hold = granted.hold_id == op.ref.hold_id;
   if (granted.max_hold_remaining != absl::InfiniteDuration()) {
     grant.max_hold_remaining = granted.max_hold_remaining;
   }
@@ -182,7 +183,9 @@ void EngineCore::OnBusy(Line& line, const LineOp& op, Busy& busy) {
     waiter->keeps_off =
         !line.last_holders.empty() && line.last_holders.front().mode != Mode::kExclusive;
   }
-  if (waiter != nullptr && !waiter->waits()) {
+  if (waiter != nullptr && waiter->waits()) {
+    TellWaiting(*waiter);
+  } else if (waiter != nullptr) {
     AnswerWaiter(*waiter, Refusal(*waiter, NotAcquiredReason::kBusy));
   }
   if (line.waiters.empty()) return;
@@ -202,7 +205,11 @@ void EngineCore::OnInGrace(Line& line, const LineOp& op, absl::Duration remainin
   Entered(line, op);
   if (Waiter* waiter = WaiterById(op.waiter)) {
     waiter->saw_grace = true;
-    if (!waiter->waits()) AnswerWaiter(*waiter, GraceStatus());
+    if (waiter->waits()) {
+      TellWaiting(*waiter);
+    } else {
+      AnswerWaiter(*waiter, GraceStatus());
+    }
   }
   if (!line.waiters.empty()) RetryAt(line, now_ + remaining + kAfterExpiry);
 }

@@ -128,6 +128,7 @@ void EngineCore::SendOp(Line& line, LineOp& op) {
   take.will_wait = waiter.waits() || line.waiters.size() > 1;
   take.others_wait = line.waiters.size() > 1;
   SetPlace(line, waiter, op, take);
+  take.untold = waiter.of_set;
   take.lease = waiter.lease;
   take.max_hold = waiter.max_hold;
   take.min_hold = waiter.command.min_hold;
@@ -152,6 +153,7 @@ bool EngineCore::SkipProbe(Line& line, const LineOp& op) {
   if (!waiter.owner_is_new || line.waiters.front() == waiter.id) return false;
   if (waiter.number > 0 && !waiter.in_store) return false;
   if (waiter.waits()) {
+    TellWaiting(waiter);
     line.ops.pop_front();
   } else {
     AnswerAll(waiter.callers, Refusal(waiter, NotAcquiredReason::kBusy));

@@ -62,6 +62,7 @@ struct Hold {
   absl::Duration feed;
   BootTime renew_sent;
   bool renewing = false;
+  LossReason loss = LossReason::kSessionClosed;  // why it is lost
   bool lost = false;  // told; it is given back on lost_ack, or forgotten at lease_end
   bool contended = false;
   bool partial =
@@ -100,6 +101,7 @@ struct Waiter {
   bool replay_only = false;   // a retry of a command that was answered before
   bool known_forgotten = false;
   bool saw_grace = false;
+  bool told = false;  // those who watch know that it waits
   BootTime began;
   BootTime deadline;
   absl::Duration lease;

@@ -231,8 +231,11 @@ void EngineCore::Handle(LostAck command) {
     return Answer1(reply_to, valid);
   Hold* hold = FindHold(command.hold_id);
   const Session* session = SessionOfChannel(reply_to.channel);
-  // Also where only the client's own clock says that it is lost.
-  if (session != nullptr && hold != nullptr && hold->session == session->id) GiveBack(*hold);
+  if (session != nullptr && hold != nullptr && hold->session == session->id) {
+    // Also where only the client's own clock says that it is lost.
+    if (!hold->lost) hold->loss = LossReason::kLeaseExpired;
+    GiveBack(*hold);
+  }
   Answer1(reply_to, LostAckAnswer{});
 }
 
@@ -261,6 +264,7 @@ void EngineCore::DropHold(Hold& hold) {
 }
 
 void EngineCore::GiveBack(Hold& hold) {
+  TellEnd(hold);
   Line& line = LineOf(hold.ref.name);
   LineOp op;
   op.kind = LineOp::Kind::kGiveBack;

@@ -63,6 +63,7 @@ void EngineCore::Handle(ChannelClosed command) {
     if (!may_live) EndSession(*session, absl::OkStatus());
     return CheckDrained();
   }
+  StopWatching(command.channel);
   OnSetChannelClosed(command.channel);
   const auto waiting = channel_waiters_.find(command.channel);
   if (waiting == channel_waiters_.end()) return;

@@ -160,6 +160,10 @@ absl::Status Validate(const List& command) {
   return FirstOf({CheckNamespace(command.ns), CheckPrefix(command.prefix)});
 }
 
+absl::Status Validate(const Watch& command) {
+  return FirstOf({CheckNamespace(command.ns), CheckPrefix(command.prefix)});
+}
+
 absl::Status Validate(const CloseSession& command) {
   return CheckRequiredId(command.session_id, "session_id", limits::kMaxSessionIdBytes);
 }

@@ -20,6 +20,7 @@ absl::Status Validate(const Renew& command, const EngineOptions& options);
 absl::Status Validate(const Release& command);
 absl::Status Validate(const Inspect& command);
 absl::Status Validate(const List& command);
+absl::Status Validate(const Watch& command);
 absl::Status Validate(const CloseSession& command);
 absl::Status Validate(const ForceRelease& command);
 // Feed and LostAck.

@@ -86,6 +86,8 @@ void EngineCore::Lose(Hold& hold, LossReason reason, bool gone) {
     Send(session->channel,
          Lost{hold.ref.name, hold.ref.owner, hold.ref.hold_id, hold.token, reason});
   }
+  hold.loss = reason;
+  TellLost(hold, reason);
   if (gone) return DropHold(hold);
   hold.lost = true;
   ArmHold(hold);

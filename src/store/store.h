@@ -18,8 +18,8 @@
 //    forgotten, nothing is granted (InGrace) until the longest lease has passed.
 //  * Re-entry and `op_id` replay as said at the request types.
 //
-// Failures are answers (StoreFailure), never exceptions. Each request except
-// UnsubscribeOp gets exactly one answer. A request submitted while the store
+// Failures are answers (StoreFailure), never exceptions. Each request that HasAnswer()
+// gets exactly one. A request submitted while the store
 // cannot be reached is answered kUnreachable at once; one in flight when the
 // connection breaks is answered kUnreachable with maybe_applied, and the store
 // sees to it that it is not carried out after a later request of the same key

@@ -53,6 +53,7 @@ void StoreLink::Submit(StoreRequest request) {
     subscribed_.erase(unsubscribe->name);
     return;
   }
+  if (!HasAnswer(request)) return;  // nobody watches here
   const uint64_t connection = connection_;
   if (!up_) {
     world_->After(absl::ZeroDuration(), [this, connection, id = request.id] {

@@ -13,6 +13,17 @@ namespace holdfast::memory {
 
 using Result = decltype(StoreReply::result);
 
+namespace {
+
+Result NoAnswer() { return Failure(StoreFailureKind::kOther, "this has no answer"); }
+
+KeyNews::Kind EndOfRelease(ReleaseKind kind) {
+  if (kind == ReleaseKind::kUndo) return KeyNews::Kind::kUndone;
+  return kind == ReleaseKind::kAll ? KeyNews::Kind::kLost : KeyNews::Kind::kReleased;
+}
+
+}  // namespace
+
 LockTable::LockTable(TokenSource* tokens, TableObserver* observer)
     : tokens_(tokens), observer_(observer) {}
 
@@ -106,13 +117,15 @@ Result LockTable::TakeAgain(const AcquireOp& op, KeyRecord& record, HoldRecord* 
     if (auto hindrance = Hindrance(record, op.hold.hold_id)) return *hindrance;
   }
   BeginChange(name);
-  if (mine == nullptr) {
+  const bool is_new = mine == nullptr;
+  if (is_new) {
     const int64_t number = NumberOf(record, op.hold.owner);
     record.holds.push_back(NewHold(op, now));
     mine = &record.holds.back();
     mine->number = number;
   }
   Take(*mine, op, now);
+  if (is_new && !op.untold) news_.Granted(name, record, *mine, now);
   Granted granted = GrantOf(record, *mine, now, false);
   EndChange(name, now);
   return granted;
@@ -138,6 +151,7 @@ Result LockTable::TakeNew(const AcquireOp& op, BootTime now) {
   HoldRecord& hold = record.holds.emplace_back(NewHold(op, now));
   (op.mode == Mode::kPermit ? hold.number : record.token) = *token;
   Take(hold, op, now);
+  if (!op.untold) news_.Granted(name, record, hold, now);
   Granted granted = GrantOf(record, hold, now, false);
   EndChange(name, now);
   return granted;
@@ -168,6 +182,7 @@ Result LockTable::Do(const ReleaseOp& op, BootTime now) {
   released.hold_count = hold->count;
   BootTime kept_until;
   if (hold->count == 0) {
+    news_.Ended(EndOfRelease(op.kind), ref.name, *record, *hold, LossReason::kSessionClosed);
     BootTime until = op.kind == ReleaseKind::kUndo ? BootTime() : hold->min_until;
     if (op.kind == ReleaseKind::kAll) until = std::max(until, now + hold->release_delay);
     const auto place = record->holds.begin() + (hold - record->holds.data());
@@ -265,6 +280,10 @@ Result LockTable::Do(const ForceOp& op, BootTime now) {
     over = std::max(over, EndOf(hold));
   }
   if (op.immediate) {
+    for (const HoldRecord& hold : record->holds) {
+      if (!is_meant(hold)) continue;
+      news_.Ended(KeyNews::Kind::kLost, op.name, *record, hold, LossReason::kForced);
+    }
     std::erase_if(record->holds, is_meant);
     if (op.hold_id.empty()) {
       record->kept_until = BootTime();
@@ -303,9 +322,14 @@ Result LockTable::Do(const ListOp& op, BootTime now) {
 
 Result LockTable::Do(const SubscribeOp& /*op*/, BootTime /*now*/) { return Subscribed{}; }
 
-Result LockTable::Do(const UnsubscribeOp& /*op*/, BootTime /*now*/) {
-  return Failure(StoreFailureKind::kOther, "unsubscribing has no answer");
+Result LockTable::Do(const WatchOp& /*op*/, BootTime /*now*/) {
+  news_.Open();
+  return Subscribed{};
 }
+
+Result LockTable::Do(const UnsubscribeOp& /*op*/, BootTime /*now*/) { return NoAnswer(); }
+Result LockTable::Do(const UnwatchOp& /*op*/, BootTime /*now*/) { return NoAnswer(); }
+Result LockTable::Do(const TellOp& /*op*/, BootTime /*now*/) { return NoAnswer(); }
 
 size_t LockTable::DropExpired(BootTime now, size_t max) {
   size_t keys = 0;
@@ -344,7 +368,9 @@ KeyRecord* LockTable::Settle(const KeyName& name, BootTime now) {
   KeyRecord& record = BeginChange(name);
   for (size_t i = record.holds.size(); i-- > 0;) {
     const auto hold = record.holds.begin() + static_cast<ptrdiff_t>(i);
-    if (hold->deadline <= now) EndHold(record, hold, EndOf(*hold), now);
+    if (hold->deadline > now) continue;
+    news_.Ended(KeyNews::Kind::kLost, name, record, *hold);
+    EndHold(record, hold, EndOf(*hold), now);
   }
   std::erase_if(record.kept_permits, [&](BootTime kept) { return kept <= now; });
   EndChange(name, now, /*permit_freed=*/record.mode == Mode::kPermit);

@@ -25,6 +25,7 @@
 #include "src/base/store_types.h"
 #include "src/store/memory/key_lines.h"
 #include "src/store/memory/lock_record.h"
+#include "src/store/memory/news_desk.h"
 #include "src/store/memory/token_source.h"
 
 namespace holdfast::memory {
@@ -41,7 +42,7 @@ class LockTable {
   // Both must outlive the table.
   explicit LockTable(TokenSource* tokens, TableObserver* observer = nullptr);
 
-  // Carries out any request but UnsubscribeOp. Subscriptions are the caller's
+  // Carries out any request that HasAnswer(). Subscriptions are the caller's
   // business: SubscribeOp is answered Subscribed, and TakeFreed says who to wake.
   // `followed`: the next request is in the same step (FollowsRelease).
   StoreReply Apply(const StoreRequest& request, BootTime now, bool followed = false);
@@ -66,6 +67,9 @@ class LockTable {
   };
   // Those since the last call, in order.
   std::vector<Freed> TakeFreed() { return std::exchange(freed_, {}); }
+
+  // WatchOp opens it.
+  NewsDesk& news() { return news_; }
 
   // What is stored under the name, over or not; null: nothing.
   const KeyRecord* Find(const KeyName& name) const;
@@ -93,6 +97,9 @@ class LockTable {
   Result Do(const ListOp& op, BootTime now);
   Result Do(const SubscribeOp& op, BootTime now);
   Result Do(const UnsubscribeOp& op, BootTime now);
+  Result Do(const WatchOp& op, BootTime now);
+  Result Do(const UnwatchOp& op, BootTime now);
+  Result Do(const TellOp& op, BootTime now);
 
   // Without its place in line.
   Result Attempt(const AcquireOp& op, BootTime now);
@@ -126,6 +133,7 @@ class LockTable {
   KeyLines lines_;
   bool followed_ = false;
   std::vector<Freed> freed_;
+  NewsDesk news_;
 };
 
 }  // namespace holdfast::memory

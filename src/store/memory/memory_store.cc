@@ -53,6 +53,7 @@ class MemoryStore final : public Store, public TableObserver {
   void UndoChanges();
   void MindGrace(BootTime now);
   void Announce(BootTime now);
+  void TellNews(bool persisted);
   void ArmTimer(BootTime now);
 
   const MemoryStoreOptions options_;
@@ -166,13 +167,34 @@ void MemoryStore::Flush() {
     wake.daemon = std::move(freed.daemon);
     listener_->OnStoreEvent(std::move(wake));
   }
+  TellNews(persisted.ok());
   ArmTimer(now);
+}
+
+void MemoryStore::TellNews(bool persisted) {
+  std::vector<KeyNews> all = table_->news().Take();
+  if (all.empty()) return;
+  // What was undone never happened, but what the engine had to tell did.
+  if (!persisted) return listener_->OnStoreEvent(Event(StoreEvent::Kind::kNewsMissed, ""));
+  for (KeyNews& news : all) {
+    StoreEvent event = Event(StoreEvent::Kind::kNews, "");
+    event.news = std::make_shared<const KeyNews>(std::move(news));
+    listener_->OnStoreEvent(std::move(event));
+  }
 }
 
 std::optional<StoreReply> MemoryStore::CarryOut(const StoreRequest& request, BootTime now,
                                                 bool followed) {
   if (const auto* op = std::get_if<UnsubscribeOp>(&request.op)) {
     subscribed_.erase(op->name);
+    return std::nullopt;
+  }
+  if (std::holds_alternative<UnwatchOp>(request.op)) {
+    table_->news().Close();
+    return std::nullopt;
+  }
+  if (const auto* op = std::get_if<TellOp>(&request.op)) {
+    table_->news().Tell(op->news);
     return std::nullopt;
   }
   if (const auto* op = std::get_if<SubscribeOp>(&request.op)) subscribed_.insert(op->name);

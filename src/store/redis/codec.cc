@@ -4,10 +4,12 @@
 #include <hiredis/hiredis.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "src/base/limits.h"
 
 namespace holdfast::redis {
 namespace {
@@ -31,6 +33,7 @@ enum Code : int64_t {
   kFreshlyGrantedBesideOthers = 18,
   kOutOfMemory = 14,
   kForced = 15,
+  kWatched = 19,  // where 1 stands else
 };
 
 int64_t Millis(absl::Duration d) {
@@ -121,6 +124,7 @@ std::string FlagsOf(const AcquireOp& op) {
   if (op.others_wait) flags += 't';
   if (op.leaves) flags += op.stays ? 'Z' : 'L';
   if (op.place.number > 0) absl::StrAppend(&flags, "F", op.place.number);
+  if (op.untold) flags += 'q';
   if (op.mode == Mode::kShared) flags += 'S';
   if (op.mode == Mode::kPermit) absl::StrAppend(&flags, "M", op.limit);
   if (op.release_delay > absl::ZeroDuration()) {
@@ -214,6 +218,13 @@ void EncodeForce(const ForceOp& op, const std::string& incarnation, const KeyLay
   out->Arg(op.immediate ? "1" : "");
 }
 
+void EncodeWatch(const std::string& incarnation, const KeyLayout& layout, RespWriter* out) {
+  out->Arg(int64_t{1});
+  out->Arg(layout.state_key());
+  out->Arg(incarnation);
+  out->Arg(Millis(limits::kWatchSpan));
+}
+
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
                  const KeyLayout& layout, RespWriter* out) {
   out->Arg(static_cast<int64_t>(1 + ops.size()));
@@ -239,10 +250,13 @@ Outcome DecodeOutcome(const redisReply& reply, size_t requests) {
     outcome.grace = FromMillis(IntAt(reply, 2));
   } else if (reply.elements == 2 + requests) {
     outcome.kind = Outcome::Kind::kDone;
+    outcome.watched = IntAt(reply, 0) == kWatched;
     outcome.rows = absl::MakeConstSpan(reply.element + 2, requests);
   }
   return outcome;
 }
+
+bool SaysYes(const redisReply& row) { return row.type == REDIS_REPLY_INTEGER && row.integer != 0; }
 
 Result DecodeAcquire(const redisReply& row, const AcquireOp& op) {
   if (row.type == REDIS_REPLY_INTEGER) return FreshGrant(op, row.integer);
@@ -314,7 +328,8 @@ Outcome DecodeRenewOutcome(const redisReply& reply, size_t ops) {
   if (reply.elements == 3 && IntAt(reply, 0) == kNewIncarnation) return DecodeOutcome(reply, ops);
   if (reply.elements != 1 + 3 * ops) return outcome;
   outcome.kind = Outcome::Kind::kDone;
-  outcome.now_ms = IntAt(reply, 0);
+  outcome.watched = IntAt(reply, 0) < 0;
+  outcome.now_ms = std::abs(IntAt(reply, 0));
   outcome.rows = absl::MakeConstSpan(reply.element + 1, 3 * ops);
   return outcome;
 }

@@ -26,6 +26,7 @@ using Result = decltype(StoreReply::result);
 // How many arguments EncodeX writes.
 inline size_t ApplyArgs(size_t ops) { return 1 + (1 + ops) + 3; }
 inline constexpr size_t kForceArgs = 1 + 2 + 3;
+inline constexpr size_t kWatchArgs = 1 + 1 + 2;
 inline size_t RenewArgs(size_t ops) { return 1 + (1 + ops) + (1 + 4 * ops); }
 
 inline constexpr size_t kBeatArgs = 1 + 1 + 2;
@@ -41,6 +42,8 @@ void EncodeBeat(const std::string& incarnation, const std::string& life, const K
                 RespWriter* out);
 void EncodeForce(const ForceOp& op, const std::string& incarnation, const KeyLayout& layout,
                  RespWriter* out);
+// Somebody watches, for limits::kWatchSpan.
+void EncodeWatch(const std::string& incarnation, const KeyLayout& layout, RespWriter* out);
 void EncodeRenew(absl::Span<const RenewOp* const> ops, const std::string& incarnation,
                  const KeyLayout& layout, RespWriter* out);
 
@@ -57,10 +60,14 @@ struct Outcome {
   Kind kind = Kind::kMalformed;
   int64_t now_ms = 0;  // the server's clock, since 1970
   absl::Duration grace;
+  bool watched = false;  // somebody watches
   // kDone: the rows, one for each request.
   absl::Span<redisReply* const> rows;
 };
 Outcome DecodeOutcome(const redisReply& reply, size_t requests);
+
+// A row that is a number other than 0.
+bool SaysYes(const redisReply& row);
 
 // `row` answers `op`: short ones leave out what follows from it.
 Result DecodeAcquire(const redisReply& row, const AcquireOp& op);

@@ -49,6 +49,16 @@ std::string KeyLayout::Channel(const KeyName& name) const {
   return absl::StrCat(prefix_, "#free:", name.ns, ":", name.key);
 }
 
+std::string KeyLayout::WatchChannel() const { return absl::StrCat(prefix_, "#watch"); }
+
+std::optional<KeyName> KeyLayout::NameOf(absl::string_view lock_key) const {
+  if (prefix_.empty()) return ParseLockKey(kDefaultNamespace, "", lock_key);
+  if (!absl::ConsumePrefix(&lock_key, prefix_)) return std::nullopt;
+  const size_t colon = lock_key.find(':');
+  if (colon == absl::string_view::npos || colon + 1 == lock_key.size()) return std::nullopt;
+  return KeyName{std::string(lock_key.substr(0, colon)), std::string(lock_key.substr(colon + 1))};
+}
+
 std::string KeyLayout::ScanPattern(absl::string_view ns, absl::string_view key_prefix) const {
   return absl::StrCat(EscapeGlob(NamespacePrefix(ns)), EscapeGlob(key_prefix), "*");
 }

@@ -4,9 +4,10 @@
 //   <prefix><namespace>:<key>        the hash of a lock
 //   <prefix>#state                   marker, grace, last token
 //   <prefix>#free:<namespace>:<key>  the channel that tells of its release
+//   <prefix>#watch                   the channel of all news, while somebody watches
 // An empty prefix serves the namespace "default" only: the lock is just <key>
 // (which then may not begin with '#'), the state is #holdfast:state, and the
-// channel is #free:default:<key>.
+// channels are #free:default:<key> and #watch.
 #pragma once
 
 #include <optional>
@@ -28,6 +29,9 @@ class KeyLayout {
 
   std::string LockKey(const KeyName& name) const;
   std::string Channel(const KeyName& name) const;
+  std::string WatchChannel() const;
+  // The name behind a lock's key, of whichever namespace; nullopt: it is none.
+  std::optional<KeyName> NameOf(absl::string_view lock_key) const;
 
   // A pattern for SCAN that matches the locks of `ns` whose key begins with `key_prefix`, and
   // little else (ParseLockKey tells).

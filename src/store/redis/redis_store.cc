@@ -39,7 +39,9 @@ RedisStore::RedisStore(RedisStoreOptions options, RedisUrl url, uv_loop_t* loop)
           ConnectionOptions(options_, url_), loop, clock_, layout_,
           [this](LogLevel level, absl::string_view text) { Log(level, text); }, this),
       grace_timer_(loop, [this] { OnGraceTimer(); }),
-      beat_timer_(loop, [this] { OnBeatTimer(); }) {}
+      beat_timer_(loop, [this] { OnBeatTimer(); }),
+      watch_timer_(loop, [this] { OnWatchTimer(); }),
+      ledger_timer_(loop, [this] { OnLedgerTimer(); }) {}
 
 RedisStore::~RedisStore() { Stop(); }
 
@@ -54,6 +56,7 @@ void RedisStore::Stop() {
   up_ = false;
   grace_timer_.Stop();
   beat_timer_.Stop();
+  ForgetWatch();
   subscriber_.Stop();
   connection_.Stop();
   pipeline_.Reset();
@@ -81,6 +84,7 @@ void RedisStore::OnOpened(absl::StatusOr<Opening::Outcome> outcome) {
     Emit({StoreEvent::Kind::kUp, {}, {}, Describe()});
   }
   LearnGrace(outcome->grace, outcome->why);
+  TellOfGaps();
 }
 
 void RedisStore::AskWho() {
@@ -93,7 +97,10 @@ void RedisStore::AskWho() {
 void RedisStore::OnDisconnected(const std::string& why) {
   const bool was_up = std::exchange(up_, false);
   pipeline_.Reset();
+  ForgetWatch();
+  audience_ = false;
   subscriber_.Clear();
+  starting_watches_.clear();
   Flush();
   if (!was_up && why == down_detail_) return;
   down_detail_ = why;
@@ -140,6 +147,7 @@ void RedisStore::OnWake(const KeyName& name, absl::string_view daemon) {
 void RedisStore::OnSubscriptionLost(uint64_t request_id) { AnswerUnreachable(request_id, false); }
 
 void RedisStore::Answer(uint64_t id, Result result) {
+  if (id == 0) return OnOwnLook(result);
   if (listener_ != nullptr) listener_->OnStoreReply({id, std::move(result)});
 }
 

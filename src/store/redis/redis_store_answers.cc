@@ -14,6 +14,7 @@ Pipeline::Verdict RedisStore::OnAnswer(std::unique_ptr<Command> command, const r
   if (command->script == Script::kInspect) return OnLookAnswer(std::move(command), reply);
   if (command->script == Script::kRenew) return OnRenewAnswer(std::move(command), reply);
   if (command->script == Script::kBeat) return OnBeatAnswer(std::move(command), reply);
+  if (command->script == Script::kWatch) return OnWatchAnswer(std::move(command), reply);
   if (command->script == Script::kForce) return OnForceAnswer(std::move(command), reply);
   return OnApplyAnswer(std::move(command), reply);
 }
@@ -58,6 +59,7 @@ Pipeline::Verdict RedisStore::OnApplyAnswer(std::unique_ptr<Command> command,
     if (requests.empty()) return {nullptr, true};
     return {std::move(command), true};
   }
+  NoteAudience(outcome.watched);
   std::unique_ptr<Command> when_full;
   for (size_t i = 0; i < requests.size(); ++i) {
     const auto* acquire = std::get_if<AcquireOp>(&requests[i].op);
@@ -89,6 +91,7 @@ Pipeline::Verdict RedisStore::OnRenewAnswer(std::unique_ptr<Command> command,
     return {std::move(command), true};
   }
   const bool whole = outcome.kind == Outcome::Kind::kDone;
+  if (whole) NoteAudience(outcome.watched);
   for (size_t i = 0; i < ops; ++i) {
     const auto row = [&](size_t j) -> const redisReply& { return *outcome.rows[3 * i + j]; };
     Answer(command->requests[i].id,
@@ -118,6 +121,10 @@ Pipeline::Verdict RedisStore::OnErrorAnswer(std::unique_ptr<Command> command,
   }
   const bool unfit = failure.kind == StoreFailureKind::kUnreachable;
   for (const StoreRequest& request : command->requests) Answer(request.id, failure);
+  if (failure.maybe_applied) {
+    untold_ = true;  // what a script did before it failed
+    TellOfGaps();
+  }
   if (unfit) connection_.Break(message);
   return {};
 }

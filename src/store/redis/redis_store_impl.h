@@ -4,6 +4,7 @@
 // answers into replies, and tells of ups, downs and grace.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "src/store/redis/clock_watch.h"
 #include "src/store/redis/codec.h"
 #include "src/store/redis/connection.h"
+#include "src/store/redis/hold_ledger.h"
 #include "src/store/redis/opening.h"
 #include "src/store/redis/pipeline.h"
 #include "src/store/redis/redis_store.h"
@@ -61,16 +63,41 @@ class RedisStore final : public Store,
   Pipeline::Verdict OnForceAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnRenewAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   Pipeline::Verdict OnLookAnswer(std::unique_ptr<Command> command, const redisReply& reply);
+  Pipeline::Verdict OnWatchAnswer(std::unique_ptr<Command> command, const redisReply& reply);
   void OnScanAnswer(StoreRequest request, const redisReply& reply);
   void OnLost(std::unique_ptr<Command> command, bool maybe_applied) override;
   void AskWho() override;
   void GiveUp(const std::string& why) override { connection_.Break(why); }
 
   // Subscriptions.
-  void OnSubscribed(uint64_t request_id) override { Answer(request_id, Subscribed{}); }
+  void OnSubscribed(uint64_t request_id) override {
+    if (!OnWatchSubscribed(request_id)) Answer(request_id, Subscribed{});
+  }
   void OnSubscriptionLost(uint64_t request_id) override;
   void OnWake(const KeyName& name, absl::string_view daemon) override;
 
+  // Watching (redis_store_watch.cc).
+  void BeginWatch(StoreRequest request);
+  void EndWatch();
+  // The connection is over: whoever watches asks anew.
+  void ForgetWatch();
+  bool OnWatchSubscribed(uint64_t request_id);
+  void OnWatchTimer();
+  // Has the ledger know of holds that are there already, one listing after the other.
+  void LookThrough(const WatchOp& op);
+  void LookFurther();
+  void OnOwnLook(const Result& result);
+  void ArmLedger();
+  void OnLedgerTimer();
+  void OnNews(absl::string_view message) override;
+  void OnNewsGap() override;
+  void EmitNews(KeyNews news);
+  void NoteAudience(bool watched);
+  void Publish(const std::string& message);
+  // Where something could not be told, everybody who watches is told that.
+  void TellOfGaps();
+
+  // Request id 0 is the store's own.
   void Answer(uint64_t id, Result result);
   void AnswerUnreachable(uint64_t id, bool maybe_applied);
   void Emit(StoreEvent event);
@@ -88,6 +115,8 @@ class RedisStore final : public Store,
   Subscriber subscriber_;
   UvTimer grace_timer_;
   UvTimer beat_timer_;
+  UvTimer watch_timer_;
+  UvTimer ledger_timer_;
   ClockWatch clock_watch_;
   StringPacker packer_;
 
@@ -98,6 +127,13 @@ class RedisStore final : public Store,
   BootTime stands_until_;
   std::string down_detail_;
   BootTime grace_until_;  // the beginning of time: none is known
+  bool watching_ = false;
+  bool watch_said_ = false;  // the state says that somebody watches, because we said so
+  absl::flat_hash_map<uint64_t, StoreRequest> starting_watches_;  // not subscribed yet
+  std::deque<ListOp> to_look_through_;
+  HoldLedger ledger_;
+  bool audience_ = false;  // somebody watches, as a script last said
+  bool untold_ = false;    // something was not told
   std::vector<StoreRequest> queue_;
   std::vector<StoreRequest> flushing_;  // kept for its memory
   std::unique_ptr<Command> batch_;      // acquires and releases, or renewals, that go out together

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/store/redis/news_codec.h"
 #include "src/store/redis/redis_store_impl.h"
 
 namespace holdfast::redis {
@@ -27,7 +28,11 @@ const KeyName& NameOf(const StoreRequest& request) {
     const KeyName& operator()(const RenewOp& op) const { return op.hold.name; }
     const KeyName& operator()(const ForceOp& op) const { return op.name; }
     const KeyName& operator()(const InspectOp& op) const { return op.name; }
-    const KeyName& operator()(const ListOp&) const {
+    const KeyName& operator()(const ListOp&) const { return None(); }
+    const KeyName& operator()(const WatchOp&) const { return None(); }
+    const KeyName& operator()(const UnwatchOp&) const { return None(); }
+    const KeyName& operator()(const TellOp& op) const { return op.news.name; }
+    static const KeyName& None() {
       static const KeyName kNone;
       return kNone;
     }
@@ -45,12 +50,13 @@ void RedisStore::Flush() {
   std::swap(queue_, flushing_);
   for (StoreRequest& request : flushing_) {
     if (!up_) {
-      if (!std::holds_alternative<UnsubscribeOp>(request.op)) AnswerUnreachable(request.id, false);
+      if (HasAnswer(request)) AnswerUnreachable(request.id, false);
+      if (std::holds_alternative<TellOp>(request.op)) untold_ = true;
       continue;
     }
     std::string refusal = layout_.Refusal(NameOf(request));
-    if (!refusal.empty() && !std::holds_alternative<ListOp>(request.op)) {
-      Answer(request.id, Refused(std::move(refusal)));
+    if (!refusal.empty() && !NameOf(request).ns.empty()) {
+      if (HasAnswer(request)) Answer(request.id, Refused(std::move(refusal)));
     } else {
       Dispatch(std::move(request));
     }
@@ -92,6 +98,13 @@ void RedisStore::Dispatch(StoreRequest request) {
     subscriber_.Subscribe(id, subscribe->name);
   } else if (const auto* unsubscribe = std::get_if<UnsubscribeOp>(&request.op)) {
     subscriber_.Unsubscribe(unsubscribe->name);
+  } else if (std::holds_alternative<WatchOp>(request.op)) {
+    BeginWatch(std::move(request));
+  } else if (std::holds_alternative<UnwatchOp>(request.op)) {
+    EndWatch();
+  } else if (const auto* tell = std::get_if<TellOp>(&request.op)) {
+    SendBatch();
+    Publish(EncodeNews(tell->news, layout_));
   }
 }
 
@@ -164,6 +177,9 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
     case Script::kForce:
       begin(kForceArgs);
       return EncodeForce(std::get<ForceOp>(command.requests[0].op), incarnation_, layout_, out);
+    case Script::kWatch:
+      begin(kWatchArgs);
+      return EncodeWatch(incarnation_, layout_, out);
     case Script::kRenew: {
       std::vector<const RenewOp*> ops;
       ops.reserve(command.requests.size());

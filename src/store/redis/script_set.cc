@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "src/base/key_news.h"
 #include "src/base/limits.h"
 #include "src/store/redis/embedded_scripts.h"
 
@@ -28,12 +29,15 @@ absl::string_view SharedPart(absl::string_view name) {
       {"apply_line", scripts::kApplyLine},       {"common_line", scripts::kCommonLine},
       {"common_newinc", scripts::kCommonNewinc}, {"common_publish", scripts::kCommonPublish},
       {"common_settle", scripts::kCommonSettle}, {"common_view", scripts::kCommonView},
+      {"common_watch", scripts::kCommonWatch},
   };
   for (const auto& [part, text] : kParts) {
     if (View(part) == name) return View(text);
   }
   std::abort();  // a script includes what does not exist
 }
+
+std::string Number(LossReason reason) { return absl::StrCat(static_cast<int>(reason)); }
 
 // Comments and indentation are for readers of the source; a server need not hash and parse them.
 void AppendStripped(absl::string_view text, std::string* out) {
@@ -60,6 +64,10 @@ std::string Assemble(std::string_view source, absl::Duration max_lease, bool wid
              {"DAEMON_SILENCE", absl::StrCat(absl::ToInt64Milliseconds(limits::kDaemonSilence))},
              {"LINE_EXPIRY", absl::StrCat(absl::ToInt64Milliseconds(limits::kLineExpiry))},
              {"WRITER_PATIENCE", absl::StrCat(absl::ToInt64Milliseconds(limits::kWriterPatience))},
+             {"LOST_BY_EXPIRY", Number(LossReason::kLeaseExpired)},
+             {"LOST_BY_FORCE", Number(LossReason::kForced)},
+             {"LOST_BY_SESSION", Number(LossReason::kSessionClosed)},
+             {"LOST_BY_STORE", Number(LossReason::kStoreLostIt)},
              {"OPS_PER_HOLD", absl::StrCat(limits::kOpsPerHold)},
              {"TOKEN_EPOCH", absl::StrCat(limits::kTokenEpochUnixMillis)},
              {"TOKENS_PER_MILLI", absl::StrCat(limits::kTokensPerMilli)},
@@ -84,6 +92,7 @@ void ScriptSet::Build(const ServerInfo& server) {
   set(Script::kInspect, scripts::kInspect, reading);
   set(Script::kForce, scripts::kForce, full);
   set(Script::kBeat, scripts::kBeat, full);
+  set(Script::kWatch, scripts::kWatch, full);
   open_ = Assemble(scripts::kOpen, max_lease_, wide, full);
 }
 

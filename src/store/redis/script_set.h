@@ -16,9 +16,10 @@ namespace holdfast::redis {
 
 // kGive is kApply for releases that need memory when Redis has none left. (Not for others: a server
 // that forgets its scripts must forget them for all requests of a key.)
-enum class Script { kApply, kGive, kRenew, kInspect, kForce, kBeat };
+enum class Script { kApply, kGive, kRenew, kInspect, kForce, kBeat, kWatch };
 inline constexpr std::array kAllScripts = {Script::kApply,   Script::kGive,  Script::kRenew,
-                                           Script::kInspect, Script::kForce, Script::kBeat};
+                                           Script::kInspect, Script::kForce, Script::kBeat,
+                                           Script::kWatch};
 
 class ScriptSet {
  public:

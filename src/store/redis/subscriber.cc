@@ -26,27 +26,40 @@ Subscriber::Subscriber(Connection::Options options, uv_loop_t* loop, const Clock
 Subscriber::~Subscriber() { Stop(); }
 
 void Subscriber::Subscribe(uint64_t request_id, const KeyName& name) {
-  std::string channel_name = layout_.Channel(name);
-  Channel& channel = channels_[channel_name];
-  const bool live = channel.wanted && channel.unconfirmed == 0 && connection_ != nullptr &&
+  Channel& channel = channels_[layout_.Channel(name)];
+  channel.name = name;
+  Request(layout_.Channel(name), &channel, request_id);
+}
+
+void Subscriber::SubscribeNews(uint64_t request_id) {
+  Channel& channel = channels_[layout_.WatchChannel()];
+  channel.news = true;
+  Request(layout_.WatchChannel(), &channel, request_id);
+}
+
+void Subscriber::Request(const std::string& channel_name, Channel* channel, uint64_t request_id) {
+  const bool live = channel->wanted && channel->unconfirmed == 0 && connection_ != nullptr &&
                     connection_->connected();
   if (live) return listener_->OnSubscribed(request_id);
-  channel.name = name;
-  channel.requests.push_back(request_id);
+  channel->requests.push_back(request_id);
   if (connection_ == nullptr) {
     Connection::Owner* const self = this;
     connection_ = std::make_unique<Connection>(options_, loop_, clock_, self);
     absl::Status status = connection_->Start();
     if (!status.ok()) log_(LogLevel::kError, absl::StrCat("redis: ", status.ToString()));
   }
-  if (!channel.wanted) {
-    channel.wanted = true;
-    if (connection_->connected()) SendSubscribe(channel_name, &channel);
+  if (!channel->wanted) {
+    channel->wanted = true;
+    if (connection_->connected()) SendSubscribe(channel_name, channel);
   }
 }
 
-void Subscriber::Unsubscribe(const KeyName& name) {
-  const auto it = channels_.find(layout_.Channel(name));
+void Subscriber::Unsubscribe(const KeyName& name) { Drop(layout_.Channel(name)); }
+
+void Subscriber::UnsubscribeNews() { Drop(layout_.WatchChannel()); }
+
+void Subscriber::Drop(const std::string& channel_name) {
+  const auto it = channels_.find(channel_name);
   if (it == channels_.end() || !it->second.wanted) return;
   it->second.wanted = false;
   it->second.confirmed_before = false;
@@ -102,6 +115,7 @@ void Subscriber::OnReply(const redisReply* reply) {
   if (kind != "message") return;
   const auto it = channels_.find(channel_name);
   if (it == channels_.end() || !it->second.wanted) return;
+  if (it->second.news) return listener_->OnNews(TextOf(reply->element[2]));
   const KeyName name = it->second.name;
   listener_->OnWake(name, TextOf(reply->element[2]));
 }
@@ -115,12 +129,17 @@ void Subscriber::OnConfirmed(const std::string& channel_name) {
   channel.requests.clear();
   const bool wake = channel.wanted && std::exchange(channel.confirmed_before, false);
   const KeyName name = channel.name;
+  const bool news = channel.news;
   if (!channel.wanted) {
     connection_->Unsubscribe(channel_name);
     channels_.erase(it);
   }
   for (uint64_t id : requests) listener_->OnSubscribed(id);
-  if (wake) listener_->OnWake(name, "");
+  if (wake && news) {
+    listener_->OnNewsGap();
+  } else if (wake) {
+    listener_->OnWake(name, "");
+  }
 }
 
 void Subscriber::Ping() {

@@ -27,6 +27,9 @@ class Subscriber final : private Connection::Owner, private ReplyHandler {
     virtual void OnSubscriptionLost(uint64_t request_id) = 0;
     // `daemon`: whom alone it is for; empty: everybody.
     virtual void OnWake(const KeyName& name, absl::string_view daemon) = 0;
+    virtual void OnNews(absl::string_view message) = 0;
+    // Messages may have been missed while the connection was gone.
+    virtual void OnNewsGap() = 0;
   };
 
   Subscriber(Connection::Options options, uv_loop_t* loop, const Clock& clock,
@@ -36,6 +39,9 @@ class Subscriber final : private Connection::Owner, private ReplyHandler {
   // OnSubscribed(request_id) follows when the server has confirmed it, maybe at once.
   void Subscribe(uint64_t request_id, const KeyName& name);
   void Unsubscribe(const KeyName& name);
+  // The same for the channel of all news.
+  void SubscribeNews(uint64_t request_id);
+  void UnsubscribeNews();
 
   void Flush();
 
@@ -46,12 +52,15 @@ class Subscriber final : private Connection::Owner, private ReplyHandler {
  private:
   struct Channel {
     KeyName name;
+    bool news = false;  // the channel of all news; else that of `name`
     bool wanted = false;
     bool confirmed_before = false;  // on an earlier connection: wake when it is confirmed again
     int unconfirmed = 0;            // SUBSCRIBEs sent on this connection and not answered
     std::vector<uint64_t> requests;
   };
 
+  void Request(const std::string& channel_name, Channel* channel, uint64_t request_id);
+  void Drop(const std::string& channel_name);
   void OnConnected() override;
   void OnDisconnected(const std::string& why) override;
   void OnReply(const redisReply* reply) override;

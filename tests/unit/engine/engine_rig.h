@@ -50,6 +50,7 @@ class EngineRig {
   // What is held up is answered "may have been carried out"; `carry_out`: it was.
   void Down(bool carry_out) {
     connected_ = false;
+    table_.news().Close();
     for (const StoreRequest& request : std::exchange(held_up_, {})) {
       if (carry_out) table_.Apply(request, now_);
       engine_.OnStoreReply(
@@ -86,6 +87,7 @@ class EngineRig {
     for (const char* key : {"k", "a", "b"}) table_.Restore({"default", key}, std::nullopt);
   }
   int64_t renewals() const { return renewals_; }
+  int64_t tells() const { return tells_; }
 
   // ---- the clock
   BootTime now() const { return now_; }
@@ -182,6 +184,16 @@ class EngineRig {
     }
     return std::nullopt;
   }
+  // All events of a kind that a channel got.
+  template <typename T>
+  std::vector<T> All(uint64_t channel) const {
+    std::vector<T> all;
+    for (const Event& event : events_) {
+      const T* body = event.channel == channel ? std::get_if<T>(&event.body) : nullptr;
+      if (body != nullptr) all.push_back(*body);
+    }
+    return all;
+  }
   // How many events of a kind a channel got.
   template <typename T>
   int Count(uint64_t channel) const {
@@ -204,7 +216,12 @@ class EngineRig {
     return CommandHead{{channel, request}, "tester", now_};
   }
   void Carry(const StoreRequest& request, bool followed) {
-    if (std::holds_alternative<UnsubscribeOp>(request.op)) return;
+    if (std::holds_alternative<UnwatchOp>(request.op)) table_.news().Close();
+    if (const auto* tell = std::get_if<TellOp>(&request.op)) {
+      ++tells_;
+      table_.news().Tell(tell->news);
+    }
+    if (!HasAnswer(request)) return TellNews();
     renewals_ += std::holds_alternative<RenewOp>(request.op);
     engine_.OnStoreReply(table_.Apply(request, now_, followed), now_);
     for (const memory::LockTable::Freed& freed : table_.TakeFreed()) {
@@ -216,6 +233,14 @@ class EngineRig {
     for (size_t i = 0; i < requests.size(); ++i) {
       Carry(requests[i], i + 1 < requests.size() && FollowsRelease(requests[i], requests[i + 1]));
     }
+    TellNews();
+  }
+  void TellNews() {
+    for (KeyNews& news : table_.news().Take()) {
+      StoreEvent event{StoreEvent::Kind::kNews, {}, {}, ""};
+      event.news = std::make_shared<const KeyNews>(std::move(news));
+      engine_.OnStoreEvent(event, now_);
+    }
   }
   void Settle() {
     for (Output out = engine_.TakeOutput(); !out.empty(); out = engine_.TakeOutput()) {
@@ -225,6 +250,7 @@ class EngineRig {
         continue;
       }
       for (const StoreRequest& request : out.requests) {
+        if (!connected_ && !HasAnswer(request)) continue;
         if (!connected_) {
           engine_.OnStoreReply(
               StoreReply{request.id, StoreFailure{StoreFailureKind::kUnreachable, false, "down"}},
@@ -249,6 +275,7 @@ class EngineRig {
   std::vector<Event> events_;
   uint64_t last_request_ = 0;
   int64_t renewals_ = 0;
+  int64_t tells_ = 0;
 };
 
 // Owners long enough to be accepted.

@@ -5,19 +5,19 @@
 -- much as the work), and this life of the daemon. In the array, for each its kind and what follows:
 --   a (acquire): owner, hold id, who (epoch, byte 31, session), lease ms, max hold ms (0: none),
 --     min hold ms, op id, note, flags (letters of: r refuse re-entry, o only re-entry, p replay only,
---     w will wait, e enter the line, t others wait, L leave the line, Z go to its end; F and the number
+--     w will wait, e enter the line, t others wait, q not told to who watches, L leave the line, Z go to its end; F and the number
 --     of its FIFO place; S shared; M and the limit, a permit; D and a release delay in ms)
 --   o, l, u (release one count, the whole hold, an acquire as if it had never been): owner, hold id,
 --     who, op id
 --   n (look after the line): number of the place, how (e leave, a all of the daemon's, x it
 --     waits no more for all to have left, u it did not claim the key), daemon, nothing
--- Answers 1, now, then for each a number or a row that begins with a code; or 8, now, grace ms.
+-- Answers 1 (19 where somebody watches), now, then for each a number or a row that begins with a code; or 8, now, grace ms.
 --
 -- Making a function costs more than most of what is done here, so the common cases stand in line, and
 -- the rest is made when the first one needs it.
 local call, try, format, find = redis.call, redis.pcall, string.format, string.find
 local state = KEYS[1]
-local st = call('HMGET', state, 'inc', 'grace', 'token')
+local st = call('HMGET', state, 'inc', 'grace', 'token', 'watch')
 local time = call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
 if st[1] ~= ARGV[1] then
@@ -35,6 +35,11 @@ if state == '#holdfast:state' then
 else
   local prefix = string.sub(state, 1, -7) -- without '#state'
   channel, line_name = prefix .. '#free:', prefix .. '#line:'
+end
+local watched, send
+if st[4] and tonumber(st[4]) > now then
+-- #include common_watch
+  watched, send, answers[1] = note, send_news, 19
 end
 -- Whose waiters are to be told that it was released. A waiter's attempt that follows the release takes
 -- the key before anybody else could: then it is owed, until the attempt fails.
@@ -106,6 +111,9 @@ for i = 2, keys do
     answer = carry_out(key, at, all)
     if type(answer) == 'table' and answer.err then return answer end
   end
+  if watched then
+    watched(key, all, kind, A[at + 2], kind == 'a' and find(A[at + 9], 'q', 1, true) and A[at + 2])
+  end
   at = at + (kind == 'a' and 10 or 5)
   if owed == key and kind == 'a' then told, owed = key, nil end
   if told then
@@ -125,4 +133,5 @@ for i = 2, keys do
   answers[i + 1] = answer
 end
 if last_token ~= token_before then call('HSET', KEYS[1], 'token', format('INT', last_token)) end
+if send then send() end
 return answers

@@ -8,7 +8,8 @@ local call = redis.call
 local key, id, at_once = KEYS[2], ARGV[2], ARGV[3] == '1'
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if call('HGET', KEYS[1], 'inc') ~= ARGV[1] then
+local st = call('HMGET', KEYS[1], 'inc', 'watch')
+if st[1] ~= ARGV[1] then
 -- #include common_newinc
 end
 -- #include common_publish
@@ -28,7 +29,17 @@ local function part(holds)
   return meant, others
 end
 
+local watched, send
+if st[2] and tonumber(st[2]) > now then
+-- #include common_watch
+  watched, send = note, send_news
+end
+
 local function answer(count, over, rows, mode)
+  if watched then
+    watched(key, all, at_once and 'f' or 'r')
+    send()
+  end
   return {15, count, over < math.huge and over - now or -1, rows, mode}
 end
 

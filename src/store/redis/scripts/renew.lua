@@ -3,11 +3,12 @@
 -- KEYS: state, lock...
 -- ARGV: incarnation, then for each lock: owner, hold id, who, lease ms (after an m: of a hold that is
 -- probably one of several)
--- Answers now, then for each lock: code, lease ms, max hold ms (-1: none).
+-- Answers now (negative where somebody watches), then for each lock: code, lease ms, max hold ms (-1: none).
 local call, format = redis.call, string.format
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if call('HGET', KEYS[1], 'inc') ~= ARGV[1] then
+local st = call('HMGET', KEYS[1], 'inc', 'watch')
+if st[1] ~= ARGV[1] then
 -- #include common_newinc
 end
 -- #include common_publish
@@ -16,6 +17,11 @@ local tell = publish
 -- #include common_settle
 
 local answers = {now}
+local watched, send
+if st[2] and tonumber(st[2]) > now then
+-- #include common_watch
+  watched, send, answers[1] = note, send_news, -now
+end
 local function answer(code, a, b)
   local n = #answers
   answers[n + 1], answers[n + 2], answers[n + 3] = code, a, b
@@ -110,6 +116,10 @@ for i = 2, #KEYS do
       simple = true
     end
   end
-  if not simple then renew(key, all, ARGV[a], id, ARGV[a + 2], lease) end
+  if not simple then
+    renew(key, all, ARGV[a], id, ARGV[a + 2], lease)
+    if watched then watched(key, all, 'r') end
+  end
 end
+if send then send() end
 return answers
