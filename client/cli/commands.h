@@ -13,6 +13,7 @@ int Execute(const GlobalOptions& global, const RenewOptions& options);
 int Execute(const GlobalOptions& global, const ReleaseOptions& options);
 int Execute(const GlobalOptions& global, const InspectOptions& options);
 int Execute(const GlobalOptions& global, const ListOptions& options);
+int Execute(const GlobalOptions& global, const WatchOptions& options);
 int Execute(const GlobalOptions& global, const PingOptions& options);
 int Execute(const GlobalOptions& global, const CheckTokenOptions& options);
 int Execute(const GlobalOptions& global, const SessionsOptions& options);

@@ -261,6 +261,7 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   ReleaseOptions release;
   InspectOptions inspect;
   ListOptions list;
+  WatchOptions watch;
   CheckTokenOptions check_token;
   CloseSessionOptions close_session;
   ForceReleaseOptions force_release;
@@ -286,6 +287,10 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   Definer(inspect_app).Key(&inspect.key);
   CLI::App* const list_app = command("ls", "list the locks that are held");
   list_app->add_option("PREFIX", list.prefix, "only keys that begin with it");
+  CLI::App* const watch_app = command("watch", "show what happens to locks, as it happens");
+  watch_app->add_option("PREFIX", watch.prefix, "only keys that begin with it");
+  watch_app->footer(
+      "Tells of all daemons on the same store. A line `gap` says that some events may be missing.");
   CLI::App* const check_token_app =
       command("check-token", "ask whether a fencing token is still the current one");
   DefineCheckToken(check_token_app, &check_token);
@@ -322,6 +327,7 @@ std::variant<CommandLine, int> ParseCommandLine(std::vector<std::string> argumen
   if (release_app->parsed()) line.command = std::move(release);
   if (inspect_app->parsed()) line.command = std::move(inspect);
   if (list_app->parsed()) line.command = std::move(list);
+  if (watch_app->parsed()) line.command = std::move(watch);
   if (ping_app->parsed()) line.command = PingOptions();
   if (check_token_app->parsed()) line.command = std::move(check_token);
   if (sessions_app->parsed()) line.command = SessionsOptions();

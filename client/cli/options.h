@@ -76,6 +76,10 @@ struct ListOptions {
   std::string prefix;
 };
 
+struct WatchOptions {
+  std::string prefix;
+};
+
 struct PingOptions {};
 
 struct CheckTokenOptions {
@@ -99,8 +103,8 @@ struct ForceReleaseOptions {
 struct CommandLine {
   GlobalOptions global;
   std::variant<RunOptions, AcquireOptions, RenewOptions, ReleaseOptions, InspectOptions,
-               ListOptions, PingOptions, CheckTokenOptions, SessionsOptions, CloseSessionOptions,
-               ForceReleaseOptions>
+               ListOptions, WatchOptions, PingOptions, CheckTokenOptions, SessionsOptions,
+               CloseSessionOptions, ForceReleaseOptions>
       command;
 };
 

@@ -131,6 +131,29 @@ absl::Status Client::List(const v1::ListRequest& request,
   return StatusOf(reader->Finish(), context);
 }
 
+absl::Status Client::Watch(const v1::WatchRequest& request, const std::function<void()>& on_begin,
+                           const std::function<bool(const v1::WatchEvent&)>& on_event) {
+  grpc::ClientContext context;
+  const auto reader = stub_->Watch(&context, request);
+  v1::WatchResponse response;
+  bool began = false;
+  bool wanted = true;
+  while (wanted && reader->Read(&response)) {
+    if (!std::exchange(began, true)) on_begin();
+    for (const v1::WatchEvent& event : response.events()) {
+      wanted = wanted && on_event(event);
+    }
+  }
+  if (!wanted) {
+    context.TryCancel();
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  const grpc::Status status = reader->Finish();
+  return status.ok() ? absl::UnavailableError("the daemon ended the watch")
+                     : StatusOf(status, context);
+}
+
 absl::StatusOr<bool> Client::IsServing() {
   grpc::ClientContext context;
   context.set_deadline(Span(patience_));

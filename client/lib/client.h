@@ -39,6 +39,11 @@ class Client {
   absl::Status List(const v1::ListRequest& request,
                     const std::function<void(const v1::KeyState&)>& on_key);
 
+  // Hands over one event after the other, until `on_event` answers false or the stream ends, which
+  // is a failure. `on_begin`: from now on nothing is missed without a gap event.
+  absl::Status Watch(const v1::WatchRequest& request, const std::function<void()>& on_begin,
+                     const std::function<bool(const v1::WatchEvent&)>& on_event);
+
   // ---- The operator's
   absl::StatusOr<v1::ForceReleaseResponse> ForceRelease(const v1::ForceReleaseRequest& request);
   absl::StatusOr<v1::CloseSessionResponse> CloseSession(const v1::CloseSessionRequest& request);

@@ -47,6 +47,7 @@ void ToMessage(const engine::SessionState& session, v1::SessionInfo& to);
 void ToMessage(const engine::CloseSessionAnswer& answer, v1::CloseSessionResponse& to);
 void ToMessage(const engine::ForceAnswer& answer, v1::ForceReleaseResponse& to);
 void ToMessage(const engine::Lost& lost, v1::Lost& to);
+void ToMessage(const engine::Watched& watched, v1::WatchEvent& to);
 void ToMessage(const absl::Status& status, v1::Error& to);
 
 // The event of a stream, except SessionOpened (which carries the daemon's limits:

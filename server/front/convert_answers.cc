@@ -57,6 +57,21 @@ static_assert(int{v1::NOT_ACQUIRED_REASON_WAIT_EXPIRED} ==
 static_assert(int{v1::NOT_ACQUIRED_REASON_DEADLOCK} ==
               static_cast<int>(engine::NotAcquiredReason::kDeadlock));
 
+v1::WatchEventKind KindOf(KeyNews::Kind kind) {
+  switch (kind) {
+    case KeyNews::Kind::kGranted:
+      return v1::WATCH_EVENT_KIND_GRANTED;
+    case KeyNews::Kind::kReleased:
+    case KeyNews::Kind::kUndone:
+      return v1::WATCH_EVENT_KIND_RELEASED;
+    case KeyNews::Kind::kLost:
+      return v1::WATCH_EVENT_KIND_LOST;
+    case KeyNews::Kind::kWaiting:
+      return v1::WATCH_EVENT_KIND_WAITING;
+  }
+  return v1::WATCH_EVENT_KIND_UNSPECIFIED;
+}
+
 // `token` is 0 where it is not known.
 void HolderToMessage(const HolderState& holder, int64_t token, v1::Holder& to) {
   to.set_owner_fingerprint(OwnerFingerprint(holder.owner));
@@ -124,6 +139,7 @@ struct ReplyToMessage {
   // Not commands of a stream.
   void operator()(const engine::InspectAnswer&) {}
   void operator()(const engine::ListAnswer&) {}
+  void operator()(const engine::WatchBegan&) {}
   void operator()(const engine::SessionsAnswer&) {}
   void operator()(const engine::CloseSessionAnswer&) {}
   void operator()(const engine::ForceAnswer&) {}
@@ -148,6 +164,7 @@ struct EventToMessage {
     to.mutable_contended()->set_namespace_(contended.name.ns);
     to.mutable_contended()->set_hold_id(contended.hold_id);
   }
+  void operator()(const engine::Watched&) {}  // to a call of its own
   void operator()(const engine::Draining& draining) {
     ToMessage(draining.limit, *to.mutable_draining()->mutable_limit());
   }
@@ -242,6 +259,25 @@ void ToMessage(const engine::Lost& lost, v1::Lost& to) {
   to.set_hold_id(lost.hold_id);
   to.set_fencing_token(lost.token);
   to.set_reason(static_cast<v1::LossReason>(lost.reason));
+}
+
+void ToMessage(const engine::Watched& watched, v1::WatchEvent& to) {
+  if (watched.news == nullptr) {
+    to.set_kind(v1::WATCH_EVENT_KIND_GAP);
+    return;
+  }
+  const KeyNews& news = *watched.news;
+  to.set_kind(KindOf(news.kind));
+  to.set_key(news.name.key);
+  to.set_owner_fingerprint(OwnerFingerprint(news.owner));
+  to.set_hold_id(news.hold_id);
+  to.set_fencing_token(news.token);
+  if (news.kind == KeyNews::Kind::kLost) {
+    to.set_loss_reason(static_cast<v1::LossReason>(news.reason));
+  }
+  to.set_note(news.note);
+  to.set_mode(static_cast<v1::Mode>(news.mode));
+  to.set_queue_length(news.queue_length);
 }
 
 void ToMessage(const absl::Status& status, v1::Error& to) {

@@ -9,7 +9,7 @@
 #include "server/front/paged_call.h"
 #include "server/front/session_stream.h"
 #include "server/front/unary_call.h"
-#include "server/front/unsupported.h"
+#include "server/front/watch_call.h"
 #include "src/base/limits.h"
 #include "src/base/status.h"
 
@@ -154,8 +154,8 @@ class LockServiceImpl final : public Unary1<Unary2<Streams<v1::LockService::Serv
     return PagedCall::Start(front_, context, ListKeys(front_, *request));
   }
 
-  grpc::ServerWriteReactor<Bytes>* Watch(Context* context, const Bytes*) override {
-    return UnsupportedStream(context, "watch");
+  grpc::ServerWriteReactor<Bytes>* Watch(Context* context, const Bytes* request) override {
+    return WatchCall::Start(front_, context, *request);
   }
 
   const Front& front_;

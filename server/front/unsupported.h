@@ -19,14 +19,4 @@ inline grpc::ServerUnaryReactor* UnsupportedUnary(grpc::CallbackServerContext* c
   return reactor;
 }
 
-inline grpc::ServerWriteReactor<grpc::ByteBuffer>* UnsupportedStream(
-    grpc::CallbackServerContext* context, absl::string_view feature) {
-  class Reactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
-    void OnDone() override { delete this; }
-  };
-  auto* reactor = new Reactor;
-  reactor->Finish(ToGrpcStatus(Unsupported(feature), *context));
-  return reactor;
-}
-
 }  // namespace holdfast::server

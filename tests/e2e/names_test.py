@@ -3,7 +3,7 @@
 
 import grpc
 import pytest
-from holdfast.v1 import admin_pb2, admin_pb2_grpc, lock_pb2, requests_pb2, session_pb2, types_pb2
+from holdfast.v1 import admin_pb2, admin_pb2_grpc, requests_pb2, session_pb2, types_pb2
 
 from support.raw_session import RawSession
 from support.requests import Refused, refusal_of
@@ -57,7 +57,6 @@ def test_a_unary_acquire_may_name_a_session_and_dies_with_it(client, open_sessio
 def test_calls_of_a_later_version_are_unimplemented_by_name(client):
     admin = admin_pb2_grpc.AdminServiceStub(client.channel)
     calls = {
-        "watch": lambda: list(client.stub.Watch(lock_pb2.WatchRequest(), timeout=5)),
         "drain": lambda: admin.Drain(admin_pb2.DrainRequest(), timeout=5),
         "diagnose": lambda: admin.Diagnose(admin_pb2.DiagnoseRequest(), timeout=5),
     }
