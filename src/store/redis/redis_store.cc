@@ -84,6 +84,7 @@ void RedisStore::OnOpened(absl::StatusOr<Opening::Outcome> outcome) {
     Emit({StoreEvent::Kind::kUp, {}, {}, Describe()});
   }
   LearnGrace(outcome->grace, outcome->why);
+  if (news) SayWatching();
   TellOfGaps();
 }
 

@@ -83,6 +83,7 @@ class RedisStore final : public Store,
   void ForgetWatch();
   bool OnWatchSubscribed(uint64_t request_id);
   void OnWatchTimer();
+  void SayWatching();
   // Has the ledger know of holds that are there already, one listing after the other.
   void LookThrough(const WatchOp& op);
   void LookFurther();

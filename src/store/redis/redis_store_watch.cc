@@ -58,6 +58,10 @@ bool RedisStore::OnWatchSubscribed(uint64_t request_id) {
 void RedisStore::OnWatchTimer() {
   if (!watching_) return;
   watch_timer_.Start(limits::kWatchRefresh);
+  SayWatching();
+}
+
+void RedisStore::SayWatching() {
   if (!up_ || !watch_said_) return;
   SendBatch();
   pipeline_.Send(std::make_unique<Command>(Script::kWatch));

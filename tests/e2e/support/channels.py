@@ -11,5 +11,5 @@ _OPTIONS = [
 ]
 
 
-def channel_to(address):
-    return grpc.insecure_channel(address, options=_OPTIONS)
+def channel_to(address, *options):
+    return grpc.insecure_channel(address, options=[*_OPTIONS, *options])
