@@ -44,6 +44,9 @@ std::string TextOf(const v1::KeyState& state) {
   if (const int64_t more = int64_t{state.holder_count()} - state.holders_size(); more > 0) {
     absl::StrAppend(&text, "  and ", more, " more\n");
   }
+  for (const v1::WaiterInLine& waiter : state.waiters()) {
+    absl::StrAppend(&text, "  ", Describe(waiter), "\n");
+  }
   return text;
 }
 

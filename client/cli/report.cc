@@ -186,6 +186,18 @@ json ToJson(const v1::Holder& holder) {
   return object;
 }
 
+json ToJson(const v1::WaiterInLine& waiter) {
+  json object = {{"daemon", waiter.daemon()},
+                 {"ordering", waiter.ordering() == v1::ORDERING_FIFO ? "FIFO" : "BARGING"}};
+  if (!waiter.daemon().empty()) return object;
+  object["owner_fingerprint"] = waiter.owner_fingerprint();
+  object["note"] = waiter.note();
+  object["mode"] = ModeName(waiter.mode());
+  object["waiting_for_ms"] = Millis(waiter.waiting_for());
+  object["gives_up_in_ms"] = Millis(waiter.gives_up_in());
+  return object;
+}
+
 json ToJson(const v1::KeyState& state) {
   json object = {{"key", state.key()},
                  {"free", state.free()},
@@ -196,6 +208,9 @@ json ToJson(const v1::KeyState& state) {
   if (!state.free()) object["mode"] = ModeName(state.mode());
   if (state.limit() > 0) object["limit"] = state.limit();
   for (const v1::Holder& holder : state.holders()) object["holders"].push_back(ToJson(holder));
+  object["waiters"] = json::array();
+  for (const v1::WaiterInLine& waiter : state.waiters())
+    object["waiters"].push_back(ToJson(waiter));
   if (state.has_kept_for()) object["kept_for_ms"] = Millis(state.kept_for());
   return object;
 }
@@ -209,6 +224,20 @@ json ToJson(const v1::Grant& grant) {
     object["max_hold_remaining_ms"] = Millis(grant.max_hold_remaining());
   }
   return object;
+}
+
+std::string Describe(const v1::WaiterInLine& waiter) {
+  const std::string fifo = waiter.ordering() == v1::ORDERING_FIFO ? ", FIFO" : "";
+  if (!waiter.daemon().empty()) {
+    return absl::StrCat("waits at another daemon, ", waiter.daemon(), fifo);
+  }
+  std::string text = absl::StrCat(waiter.owner_fingerprint(), " waits");
+  if (!waiter.note().empty()) absl::StrAppend(&text, " (", waiter.note(), ")");
+  const std::string mode = ModeWord(waiter.mode());
+  absl::StrAppend(&text, " for ", DurationText(FromMessage(waiter.waiting_for())), ", gives up in ",
+                  DurationText(FromMessage(waiter.gives_up_in())),
+                  mode.empty() ? "" : absl::StrCat(", ", mode), fifo);
+  return text;
 }
 
 std::string Describe(const v1::Holder& holder) {

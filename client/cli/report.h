@@ -37,9 +37,12 @@ int ExitCodeOf(const absl::Status& status);
 
 nlohmann::json ToJson(const v1::KeyState& state);
 nlohmann::json ToJson(const v1::Holder& holder);
+nlohmann::json ToJson(const v1::WaiterInLine& waiter);
 nlohmann::json ToJson(const v1::Grant& grant);
 
 // "held by 1a2b (backup, pid 7) for 3s, expires in 27s".
 std::string Describe(const v1::Holder& holder);
+// "5e6f waits (report, pid 8) for 2s, gives up in 3s".
+std::string Describe(const v1::WaiterInLine& waiter);
 
 }  // namespace holdfast::cli

@@ -207,6 +207,17 @@ void ToMessage(const engine::ReleaseAnswer& answer, v1::ReleaseResponse& to) {
   to.set_remaining_count(answer.remaining_count);
 }
 
+void ToMessage(const engine::WaiterInLine& waiter, v1::WaiterInLine& to) {
+  to.set_daemon(waiter.daemon);
+  to.set_ordering(waiter.fifo ? v1::ORDERING_FIFO : v1::ORDERING_BARGING);
+  if (!waiter.daemon.empty()) return;
+  to.set_owner_fingerprint(OwnerFingerprint(waiter.owner));
+  to.set_note(waiter.note);
+  to.set_mode(static_cast<v1::Mode>(waiter.mode));
+  ToMessage(waiter.waiting_for, *to.mutable_waiting_for());
+  ToMessage(waiter.gives_up_in, *to.mutable_gives_up_in());
+}
+
 void ToMessage(const engine::InspectAnswer& answer, v1::KeyState& to) {
   const KeyReport& report = answer.report;
   to.set_key(report.name.key);
@@ -219,6 +230,7 @@ void ToMessage(const engine::InspectAnswer& answer, v1::KeyState& to) {
     HolderToMessage(holder, holder.token != 0 ? holder.token : report.token, *to.add_holders());
   }
   to.set_queue_length(answer.queue_length);
+  for (const engine::WaiterInLine& waiter : answer.waiters) ToMessage(waiter, *to.add_waiters());
   if (report.kept_for > absl::ZeroDuration()) ToMessage(report.kept_for, *to.mutable_kept_for());
 }
 

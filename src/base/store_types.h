@@ -282,6 +282,8 @@ struct KeyReport {
                                      // in a listing kMaxHoldersInAnswer
   uint32_t holds = 0;                // how many there are
   absl::Duration kept_for;           // > 0: nobody's, but kept back
+  // The first kMaxWaitersInReport of those whose daemons live; none in a listing.
+  std::vector<Place> line = {};
   bool free() const { return holders.empty() && kept_for <= absl::ZeroDuration(); }
 };
 

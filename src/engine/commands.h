@@ -273,9 +273,21 @@ struct ReleaseAnswer {
 struct FeedAnswer {};
 struct LostAckAnswer {};
 
+// As v1::WaiterInLine.
+struct WaiterInLine {
+  std::string daemon;
+  std::string owner;
+  std::string note;
+  Mode mode = Mode::kExclusive;
+  bool fifo = false;
+  absl::Duration waiting_for;
+  absl::Duration gives_up_in;
+};
+
 struct InspectAnswer {
   KeyReport report;
   uint32_t queue_length = 0;
+  std::vector<WaiterInLine> waiters = {};  // of an Inspect
 };
 
 struct ListAnswer {

@@ -279,6 +279,8 @@ class EngineCore {
   void OnInspectReply(const Pending& pending, StoreReply& reply);
   void OnListReply(const Pending& pending, StoreReply& reply);
   InspectAnswer WithQueue(KeyReport report) const;
+  // Everybody who waits, as far as this engine and the store know.
+  void AddWaiters(InspectAnswer& answer) const;
   void OnDrainTimer();
   void CheckDrained();
 

@@ -43,7 +43,9 @@ InspectAnswer EngineCore::WithQueue(KeyReport report) const {
 
 void EngineCore::OnInspectReply(const Pending& pending, StoreReply& reply) {
   if (auto* report = std::get_if<KeyReport>(&reply.result)) {
-    return AnswerAll(pending.callers, WithQueue(std::move(*report)));
+    InspectAnswer answer = WithQueue(std::move(*report));
+    AddWaiters(answer);
+    return AnswerAll(pending.callers, answer);
   }
   const auto* failure = std::get_if<StoreFailure>(&reply.result);
   AnswerAll(pending.callers, failure != nullptr ? StatusOf(*failure) : StoreUnreachable());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 
 #include "src/base/limits.h"
 #include "src/engine/core.h"
@@ -128,6 +129,39 @@ void EngineCore::OnWake(const StoreEvent& event) {
     Wake(line);
   }
   Pump(line);
+}
+
+void EngineCore::AddWaiters(InspectAnswer& answer) const {
+  std::vector<WaiterInLine>& list = answer.waiters;
+  const auto found = line_ids_.find(answer.report.name);
+  const Line* const line = found == line_ids_.end() ? nullptr : lines_.at(found->second).get();
+  const std::vector<Place>& places = answer.report.line;
+  const auto add_ours = [&](const std::function<bool(const Waiter&)>& which) {
+    if (line == nullptr) return;
+    for (const LocalId id : line->waiters) {
+      const Waiter& waiter = *waiters_.at(id);
+      if (!which(waiter) || list.size() == limits::kMaxWaitersInReport) continue;
+      list.push_back({"", waiter.command.owner, waiter.command.note, waiter.command.mode,
+                      waiter.number > 0, now_ - waiter.callers[0].received,
+                      std::max(waiter.deadline - now_, absl::ZeroDuration())});
+    }
+  };
+  // Those without a place get what their own daemon gives back.
+  add_ours([&](const Waiter& waiter) {
+    return std::find(places.begin(), places.end(), Place{life_, waiter.number}) == places.end();
+  });
+  for (const Place& place : places) {
+    if (place.daemon == life_) {
+      add_ours([&](const Waiter& waiter) { return waiter.number == place.number; });
+      continue;
+    }
+    ++answer.queue_length;
+    if (list.size() == limits::kMaxWaitersInReport) continue;
+    WaiterInLine other;
+    other.daemon = place.daemon;
+    other.fifo = place.number > 0;
+    list.push_back(std::move(other));
+  }
 }
 
 }  // namespace holdfast::engine

@@ -9,6 +9,7 @@ from holdfast.v1 import types_pb2
 from support.daemon import Daemon
 from support.raw_session import RawSession
 from support.requests import Refused, outcome
+from support.unary_client import UnaryClient
 from support.waiting import boot_now, until
 from support.witness import Witness
 
@@ -150,6 +151,25 @@ def test_a_session_that_ends_leaves_no_place_behind(redis_server, daemons, sessi
     stand_in_line(redis_server, 1)
     sessions[0].release(hold)
     assert outcome(last.result(1)) == "ACQUIRED"
+
+
+def test_who_waits_is_shown_in_order_at_whichever_daemon(redis_server, daemons, sessions):
+    sessions[0].acquire("k")
+    for n, note in ((1, "first"), (2, "second"), (1, "third")):
+        sessions[n].begin_acquire("k", wait=20, ordering=FIFO, note=note)
+        until(lambda: note in [w.note for w in inspect(daemons[n]).waiters], 5, "it stands in line")
+    waiters = inspect(daemons[1]).waiters
+    assert [w.note for w in waiters] == ["first", "", "third"]
+    assert [bool(w.daemon) for w in waiters] == [False, True, False]
+    assert all(w.ordering == FIFO for w in waiters) and waiters[0].owner_fingerprint
+    assert [w.note for w in inspect(daemons[2]).waiters] == ["", "second", ""]
+    assert [bool(w.daemon) for w in inspect(daemons[0]).waiters] == [True, True, True]
+    assert inspect(daemons[0]).queue_length == 3
+
+
+def inspect(daemon):
+    with UnaryClient(daemon.address) as client:
+        return client.inspect("k")
 
 
 def test_a_waiting_writer_is_not_starved_by_readers_of_other_daemons(redis_server, sessions):

@@ -33,11 +33,23 @@ void KeyLines::Remove(const KeyName& name, const std::function<bool(const Place&
   if (it->second.empty()) lines_.erase(it);
 }
 
-const Place* KeyLines::First(const KeyName& name, BootTime now) {
+void KeyLines::DropDead(const KeyName& name, BootTime now) {
   Remove(name, [&](const Place& place) {
     const auto heard = heard_.find(place.daemon);
     return heard == heard_.end() || heard->second.at + limits::kDaemonSilence <= now;
   });
+}
+
+std::vector<Place> KeyLines::Standing(const KeyName& name, size_t max, BootTime now) {
+  DropDead(name, now);
+  const auto it = lines_.find(name);
+  if (it == lines_.end()) return {};
+  const Line& line = it->second;
+  return {line.begin(), line.begin() + static_cast<std::ptrdiff_t>(std::min(max, line.size()))};
+}
+
+const Place* KeyLines::First(const KeyName& name, BootTime now) {
+  DropDead(name, now);
   const auto it = lines_.find(name);
   if (it == lines_.end()) return nullptr;
   for (const Place& place : it->second) {

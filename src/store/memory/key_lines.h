@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "src/base/clock.h"
@@ -35,6 +36,8 @@ class KeyLines {
 
   // The first place whose turn it can be; null: none.
   const Place* First(const KeyName& name, BootTime now);
+  // The first `max` of those whose daemons live.
+  std::vector<Place> Standing(const KeyName& name, size_t max, BootTime now);
   bool HasAny(const KeyName& name, const std::string& daemon) const;
 
   // How many keys have a line.
@@ -46,6 +49,7 @@ class KeyLines {
     BootTime at;
     bool passed_over = false;
   };
+  void DropDead(const KeyName& name, BootTime now);
   void Remove(const KeyName& name, const std::function<bool(const Place&)>& which);
 
   absl::flat_hash_map<KeyName, Line> lines_;

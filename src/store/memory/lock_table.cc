@@ -299,8 +299,10 @@ Result LockTable::Do(const ForceOp& op, BootTime now) {
 
 Result LockTable::Do(const InspectOp& op, BootTime now) {
   const KeyRecord* const record = Settle(op.name, now);
-  return ReportOf(op.name, record != nullptr ? *record : KeyRecord(), limits::kMaxHoldersInReport,
-                  now);
+  KeyReport report = ReportOf(op.name, record != nullptr ? *record : KeyRecord(),
+                              limits::kMaxHoldersInReport, now);
+  report.line = lines_.Standing(op.name, limits::kMaxWaitersInReport, now);
+  return report;
 }
 
 Result LockTable::Do(const ListOp& op, BootTime now) {

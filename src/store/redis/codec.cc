@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/limits.h"
 
@@ -79,6 +80,21 @@ std::vector<HolderState> DecodeHolders(const redisReply& rows, Mode mode) {
                        IntAt(row, 7) != 0, IntAt(row, 8)});
   }
   return holders;
+}
+
+// Places as the line has them: the daemon, a byte 31, and a number.
+std::vector<Place> DecodeLine(const redisReply& places) {
+  std::vector<Place> line;
+  for (size_t i = 0; places.type == REDIS_REPLY_ARRAY && i < places.elements; ++i) {
+    const std::string text = TextAt(places, i);
+    const size_t end = text.find('\x1f');
+    Place place;
+    if (end == std::string::npos || !absl::SimpleAtoi(text.substr(end + 1), &place.number))
+      continue;
+    place.daemon = text.substr(0, end);
+    line.push_back(std::move(place));
+  }
+  return line;
 }
 
 HoldGone DecodeGone(int64_t held, int64_t owner_count) { return {held != 0, Count(owner_count)}; }
@@ -357,6 +373,7 @@ std::optional<KeyReport> DecodeReport(const redisReply& reply, KeyName name) {
   report.limit = Count(IntAt(reply, 5));
   report.holds = Count(IntAt(reply, 6));
   report.holders = DecodeHolders(*reply.element[3], report.mode);
+  if (reply.elements > 7) report.line = DecodeLine(*reply.element[7]);
   return report;
 }
 

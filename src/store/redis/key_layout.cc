@@ -59,6 +59,14 @@ std::optional<KeyName> KeyLayout::NameOf(absl::string_view lock_key) const {
   return KeyName{std::string(lock_key.substr(0, colon)), std::string(lock_key.substr(colon + 1))};
 }
 
+std::string KeyLayout::LineKey(const KeyName& name) const {
+  return absl::StrCat(prefix_, "#line:", name.ns, ":", name.key);
+}
+
+std::string KeyLayout::AliveKey() const {
+  return prefix_.empty() ? "#holdfast:alive" : absl::StrCat(prefix_, "#alive");
+}
+
 std::string KeyLayout::ScanPattern(absl::string_view ns, absl::string_view key_prefix) const {
   return absl::StrCat(EscapeGlob(NamespacePrefix(ns)), EscapeGlob(key_prefix), "*");
 }

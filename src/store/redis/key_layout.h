@@ -5,6 +5,8 @@
 //   <prefix>#state                   marker, grace, last token
 //   <prefix>#free:<namespace>:<key>  the channel that tells of its release
 //   <prefix>#watch                   the channel of all news, while somebody watches
+//   <prefix>#line:<namespace>:<key>  who waits for it
+//   <prefix>#alive                   which daemons live, of those with places in lines
 // An empty prefix serves the namespace "default" only: the lock is just <key>
 // (which then may not begin with '#'), the state is #holdfast:state, and the
 // channels are #free:default:<key> and #watch.
@@ -32,6 +34,8 @@ class KeyLayout {
   std::string WatchChannel() const;
   // The name behind a lock's key, of whichever namespace; nullopt: it is none.
   std::optional<KeyName> NameOf(absl::string_view lock_key) const;
+  std::string LineKey(const KeyName& name) const;
+  std::string AliveKey() const;
 
   // A pattern for SCAN that matches the locks of `ns` whose key begins with `key_prefix`, and
   // little else (ParseLockKey tells).

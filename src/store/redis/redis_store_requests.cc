@@ -190,11 +190,14 @@ void RedisStore::Encode(const Command& command, absl::string_view head, absl::st
     case Script::kInspect: {
       const size_t n = std::min(command.names.size(), kNamesPerLook);
       const bool list = std::holds_alternative<ListOp>(command.requests[0].op);
-      begin(2 + n);
+      begin(list ? 2 + n : 4 + n);
       out->Arg(static_cast<int64_t>(n));
       for (size_t i = 0; i < n; ++i) out->Arg(layout_.LockKey(command.names[i]));
       out->Arg(
           static_cast<int64_t>(list ? limits::kMaxHoldersInAnswer : limits::kMaxHoldersInReport));
+      if (list) return;
+      out->Arg(layout_.LineKey(command.names[0]));
+      out->Arg(layout_.AliveKey());
       return;
     }
   }

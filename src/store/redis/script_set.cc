@@ -63,6 +63,7 @@ std::string Assemble(std::string_view source, absl::Duration max_lease, bool wid
              {"CLAIM_TIME", absl::StrCat(absl::ToInt64Milliseconds(limits::kClaimTime))},
              {"DAEMON_SILENCE", absl::StrCat(absl::ToInt64Milliseconds(limits::kDaemonSilence))},
              {"LINE_EXPIRY", absl::StrCat(absl::ToInt64Milliseconds(limits::kLineExpiry))},
+             {"MAX_WAITERS", absl::StrCat(limits::kMaxWaitersInReport)},
              {"WRITER_PATIENCE", absl::StrCat(absl::ToInt64Milliseconds(limits::kWriterPatience))},
              {"LOST_BY_EXPIRY", Number(LossReason::kLeaseExpired)},
              {"LOST_BY_FORCE", Number(LossReason::kForced)},

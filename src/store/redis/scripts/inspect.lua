@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Tells who holds what. Changes nothing.
 -- KEYS: lock...
--- ARGV: how many holders of a key at most
+-- ARGV: how many holders of a key at most; for one key alone also its line and who is alive
 -- Answers for each: code (0: free, 1: held, 2: kept back, 10: no lock), token, kept ms, holders,
--- mode (1 exclusive, 2 shared, 3 permit), limit, how many hold.
+-- mode (1 exclusive, 2 shared, 3 permit), limit, how many hold; and the places in the line.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- #include common_view
@@ -50,5 +50,18 @@ for i, key in ipairs(KEYS) do
   else
     answers[i] = {0, 0, 0, {}}
   end
+end
+if ARGV[2] and answers[1][1] ~= 10 then
+  local places, alive = {}, {}
+  for _, place in ipairs(redis.call('ZRANGE', ARGV[2], 0, MAX_WAITERS - 1)) do
+    local daemon = string.match(place, '^[^\31]*')
+    if alive[daemon] == nil then
+      local heard = tonumber(redis.call('HGET', ARGV[3], daemon) or 0)
+      alive[daemon] = math.abs(heard) + DAEMON_SILENCE > now
+    end
+    if alive[daemon] then places[#places + 1] = place end
+  end
+  for i = #answers[1] + 1, 7 do answers[1][i] = 0 end
+  answers[1][8] = places
 end
 return answers
