@@ -84,11 +84,14 @@ void EngineCore::Pump(Line& line) {
 bool EngineCore::HandsOver(const Line& line, const LineOp& op) const {
   if (op.takes() || op.kind == LineOp::Kind::kPassOn) return false;
   if (line.waiters.empty() || !MayKeepAmongOwn(line)) return false;
-  const bool others_only_take =
+  // What may have been carried out has to be settled before anything else happens to the key: the
+  // same waiter's probe, undone later, would take its grant back.
+  const bool others_can_wait =
       std::all_of(std::next(line.ops.begin()), line.ops.end(), [](const LineOp& other) {
-        return other.kind == LineOp::Kind::kTry || other.kind == LineOp::Kind::kProbe;
+        return other.kind == LineOp::Kind::kTry ||
+               (other.kind == LineOp::Kind::kProbe && !other.maybe_applied);
       });
-  if (!others_only_take) return false;
+  if (!others_can_wait) return false;
   // Where holds of ours remain, the key will not be free, though there may be a permit. Of a bare
   // lease that is not known.
   const bool permit = waiters_.at(line.waiters.front())->command.mode == Mode::kPermit;
