@@ -18,6 +18,7 @@ void SimDaemon::Start() {
   ids_ = std::make_unique<SeededIds>(absl::StrCat("daemon", life_));
   engine_ = std::make_unique<engine::Engine>(options_, ids_.get());
   const uint64_t life = life_;
+  if (link_ != nullptr) earlier_links_.push_back(std::move(link_));
   link_ = std::make_unique<StoreLink>(
       world_, server_, faults_,
       StoreLink::Listener{[this, life](StoreReply reply) {

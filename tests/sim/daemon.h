@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "src/engine/engine.h"
 #include "tests/sim/store_link.h"
@@ -62,6 +63,7 @@ class SimDaemon {
   std::unique_ptr<SeededIds> ids_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<StoreLink> link_;
+  std::vector<std::unique_ptr<StoreLink>> earlier_links_;  // what they had under way still comes
   DriftingClock clock_;
   uint64_t last_channel_ = 0;
   std::map<uint64_t, Channel> channels_;
