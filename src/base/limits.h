@@ -131,4 +131,8 @@ inline absl::Duration SafetyMargin(absl::Duration lease) {
   return lease / 50 + absl::Milliseconds(10);
 }
 
+// By how much two clocks may come to differ while something waits that may wait for hours: twice
+// what two bad quartzes do. The margin covers a lease only.
+inline absl::Duration ClockDrift(absl::Duration waited) { return waited / 1000; }
+
 }  // namespace holdfast

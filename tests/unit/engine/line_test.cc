@@ -84,7 +84,26 @@ TEST(Line, WaitedCountsUntilTheAttemptThatSucceeded) {
   const uint64_t second = rig.Ask(2, waiting);
   rig.Pass(absl::Seconds(3));
   rig.GiveUp(1, first);
-  EXPECT_EQ(rig.Answer<Grant>(2, second)->waited, absl::Seconds(3));
+  EXPECT_EQ(rig.Answer<Grant>(2, second)->waited, absl::Milliseconds(2997));
+}
+
+TEST(Line, AnHourOfWaitingIsToldShorterByWhatTwoClocksMayDriftApartInIt) {
+  EngineRig rig;
+  rig.Open(1);
+  Acquire holds = rig.MakeAcquire("k", kAlice);
+  holds.max_hold = absl::ZeroDuration();
+  const Grant first = rig.Take(1, holds);
+  Acquire waiting = rig.MakeAcquire("k");
+  waiting.wait = absl::Hours(2);
+  const uint64_t second = rig.Ask(2, waiting);
+  for (int minute = 0; minute < 60; ++minute) {
+    for (int i = 0; i < 12; ++i) {
+      rig.Pass(absl::Seconds(5));
+      rig.Tell(1, Ping{});
+    }
+  }
+  rig.GiveUp(1, first);
+  EXPECT_EQ(rig.Answer<Grant>(2, second)->waited, absl::Hours(1) - absl::Milliseconds(3600));
 }
 
 TEST(Line, AWaitEndsExactlyWhenTheCallerSaid) {
