@@ -149,6 +149,8 @@ Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op
     hold->note = waiter.command.note;
     hold->lease = waiter.lease;
     hold->granted = op.sent;
+    // A re-entry does not move it: where it has come nearer, the next renewal finds that.
+    hold->hard_end = op.sent + granted.max_hold_remaining;
     hold->partial = waiter.of_set;
     hold_ids_[granted.hold_id] = hold->id;
     SessionById(waiter.session)->holds.insert(hold->id);
@@ -160,7 +162,6 @@ Hold& EngineCore::RecordGrant(Line& line, const Waiter& waiter, const LineOp& op
   hold->count = granted.hold_count;
   hold->lease = std::max(hold->lease, waiter.lease);
   hold->lease_end = std::max(hold->lease_end, op.sent + granted.lease_remaining);
-  hold->hard_end = op.sent + granted.max_hold_remaining;
   if (waiter.command.feed > absl::ZeroDuration() && hold->feed == absl::ZeroDuration()) {
     hold->feed = waiter.command.feed;
     hold->feed_end = now_ + hold->feed;

@@ -78,6 +78,20 @@ TEST(ForceRelease, OfABareLeaseEndsWithItsPresentLease) {
   EXPECT_TRUE(rig.Answer<Grant>(2, waiting).has_value());
 }
 
+TEST(ForceRelease, ByAnotherDaemonIsNoticedAlsoWhereTheOwnerTakesTheKeyOnceMore) {
+  EngineRig rig;
+  rig.Open(1, absl::ZeroDuration());
+  rig.Take(1, rig.MakeAcquire("k", kAlice));
+  rig.Pass(absl::Seconds(1));
+  rig.table().Apply(StoreRequest{1, ForceOp{{"default", "k"}, "", false}}, rig.now());
+  EXPECT_EQ(rig.Take(1, rig.MakeAcquire("k", kAlice)).max_hold_remaining, absl::Seconds(29));
+  rig.Tell(1, Ping{});
+  EXPECT_EQ(rig.Find<Pong>(1)->valid_for, absl::Seconds(29));
+  rig.Pass(absl::Seconds(11));
+  ASSERT_EQ(rig.Count<Lost>(1), 1);
+  EXPECT_EQ(rig.Find<Lost>(1)->reason, LossReason::kForced);
+}
+
 TEST(ForceRelease, ByAnotherDaemonIsNoticedAtTheNextRenewal) {
   EngineRig rig;
   rig.Open(1, absl::ZeroDuration());
