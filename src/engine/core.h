@@ -218,6 +218,7 @@ class EngineCore {
   Hold* HoldById(LocalId id);
   void OnReleaseReply(Line& line, LineOp op, StoreReply& reply);
   void AfterRelease(Line& line, const Released& released);
+  void TakeOneOff(Line& line, const LineOp& undo, Hold& hold);
   void OnGiveBackReply(Line& line, const LineOp& op, const StoreReply& reply);
   void OnClientRenewReply(Pending pending, StoreReply& reply);
   void FinishRelease(LineOp& op, Answer answer, bool had_effect);

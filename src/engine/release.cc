@@ -132,7 +132,9 @@ void EngineCore::OnGiveBackReply(Line& line, const LineOp& op, const StoreReply&
   if (hold != nullptr) {
     if (hold->releasing > 0) hold->releasing--;
     if (released != nullptr) {
+      const bool forgot = op.kind == LineOp::Kind::kUndo && released->hold_count >= hold->count;
       hold->count = released->hold_count;
+      if (forgot) return TakeOneOff(line, op, *hold);
       if (hold->count == 0) DropHold(*hold);
     } else if (std::holds_alternative<HoldGone>(reply.result) && !hold->lost) {
       Lose(*hold, LossReason::kStoreLostIt, /*gone=*/true);
@@ -261,6 +263,19 @@ void EngineCore::DropHold(Hold& hold) {
   holds_.erase(hold.id);
   Wake(line);
   Pump(line);
+}
+
+// So much was taken and given since that the hold does not remember the op any more. Its count is
+// there: the grant was recorded.
+void EngineCore::TakeOneOff(Line& line, const LineOp& undo, Hold& hold) {
+  LineOp op;
+  op.kind = LineOp::Kind::kRelease;
+  op.ref = hold.ref;
+  op.op_id = EngineOpId();
+  op.hold = hold.id;
+  op.drop_at = undo.drop_at;
+  hold.releasing++;
+  line.ops.push_front(std::move(op));
 }
 
 void EngineCore::GiveBack(Hold& hold) {

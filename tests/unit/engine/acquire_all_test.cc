@@ -232,6 +232,24 @@ TEST(AcquireAll, ReentryCountsAndItsUndoLeavesTheOuterHold) {
   EXPECT_EQ(rig.OwnerOf("a"), "");
 }
 
+TEST(AcquireAll, ItsUndoCountsHoweverOftenTheOwnerTookTheKeySince) {
+  EngineRig rig;
+  rig.Open(1);
+  rig.Open(2);
+  const Grant outer = rig.Take(1, rig.MakeAcquire("a", kAlice));
+  rig.Take(2, rig.MakeAcquire("b", kBob));
+  rig.Tell(1, MakeSet({"a", "b"}, kWait, kAlice));
+  for (size_t i = 0; i < limits::kOpsPerHold; ++i) rig.Take(1, rig.MakeAcquire("a", kAlice));
+  rig.Pass(limits::kMaxPartialHold);
+  for (size_t i = 0; i < limits::kOpsPerHold; ++i) {
+    EXPECT_EQ(rig.OwnerOf("a"), kAlice);
+    rig.GiveUp(1, outer);
+  }
+  EXPECT_EQ(rig.OwnerOf("a"), kAlice);
+  rig.GiveUp(1, outer);
+  EXPECT_EQ(rig.OwnerOf("a"), "");
+}
+
 TEST(AcquireAll, MaxHoldCountsFromTheCompleteSet) {
   EngineRig rig;
   rig.Open(1);
